@@ -12,7 +12,7 @@ from impl.broker.pending import Pending, answer_of, refusal
 from impl.broker.replica import Place, Replica, Waiting, not_again
 from impl.broker.throttle import FOLLOWER, LEADER, Throttle
 from impl.broker.timers import Timers, nothing
-from impl.config.broker import SETTINGS, BrokerConfig
+from impl.config.broker import SETTINGS, BrokerConfig, defaults_of
 from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
@@ -91,7 +91,7 @@ class Core:
             config["num.partitions"],
             config["default.replication.factor"],
             node=tuple(config.given.items()),
-            node_defaults=tuple((name, one.default) for name, one in SETTINGS.items() if one.default is not None),
+            node_defaults=defaults_of(SETTINGS),
             node_id=cluster.self_id,
         )
         self.replicas: dict[Place, Replica] = {}

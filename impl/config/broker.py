@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from impl.config.properties import ConfigError
 from impl.config.settings import Setting
+from spec.controller.topics.topic_configs import TOPIC_CONFIGS
 
 DAY_MS = 86_400_000
 
@@ -22,10 +23,12 @@ SETTINGS: dict[str, Setting] = {
         Setting("broker.rack", "string", None, "The rack that clients are told."),
         Setting("num.partitions", "int", "1", "Partitions of a topic that does not say.", lowest=1),
         Setting("default.replication.factor", "int", "1", "Replicas of a topic that does not say.", lowest=1),
-        Setting("min.insync.replicas", "int", "1", "In-sync replicas that acks=all requires.", lowest=1),
+        Setting("min.insync.replicas", "int", "1", "In-sync replicas that acks=all requires.", lowest=1, dynamic=True),
         Setting("auto.create.topics.enable", "boolean", "true", "Whether asking for a topic creates it."),
         Setting("delete.topic.enable", "boolean", "true", "Whether topics may be deleted."),
-        Setting("unclean.leader.election.enable", "boolean", "false", "Whether a replica out of sync may lead."),
+        Setting(
+            "unclean.leader.election.enable", "boolean", "false", "Whether a replica out of sync may lead.", dynamic=True
+        ),
         Setting("process.roles", "list", None, "broker, controller, or both.", choices=("broker", "controller")),
         Setting("controller.quorum.voters", "list", None, "The controller: ID@HOST:PORT."),
         Setting("controller.listener.names", "list", None, "The name of the controller's listener."),
@@ -80,31 +83,87 @@ SETTINGS: dict[str, Setting] = {
         Setting("max.request.partition.size.limit", "int", "2000", "Partitions in DescribeTopicPartitions.", lowest=1),
         Setting("fetch.max.bytes", "int", "57671680", "The largest answer to a fetch (bytes).", lowest=1024),
         Setting("max.incremental.fetch.session.cache.slots", "int", "1000", "Fetch sessions at a time.", lowest=0),
-        Setting("log.segment.bytes", "int", str(1 << 30), "When a segment is full.", lowest=14),
-        Setting("log.roll.ms", "long", None, "When a segment is old enough to roll (ms).", lowest=1),
+        Setting("log.segment.bytes", "int", str(1 << 30), "When a segment is full.", lowest=14, dynamic=True),
+        Setting("log.roll.ms", "long", None, "When a segment is old enough to roll (ms).", lowest=1, dynamic=True),
         Setting("log.roll.hours", "int", "168", "As log.roll.ms, in hours.", lowest=1),
-        Setting("log.retention.ms", "long", None, "How long records are kept (ms); -1: for ever.", lowest=-1),
+        Setting("log.retention.ms", "long", None, "How long records are kept (ms); -1: for ever.", lowest=-1, dynamic=True),
         Setting("log.retention.minutes", "int", None, "As log.retention.ms, in minutes.", lowest=-1),
         Setting("log.retention.hours", "int", "168", "As log.retention.ms, in hours.", lowest=-1),
-        Setting("log.retention.bytes", "long", "-1", "How many bytes of a partition are kept; -1: all.", lowest=-1),
+        Setting(
+            "log.retention.bytes", "long", "-1", "How many bytes of a partition are kept; -1: all.", lowest=-1, dynamic=True
+        ),
         Setting("log.retention.check.interval.ms", "long", "300000", "How often retention is applied (ms).", lowest=1),
-        Setting("log.cleanup.policy", "list", "delete", "What becomes of old records.", choices=("delete", "compact")),
+        Setting(
+            "log.cleanup.policy",
+            "list",
+            "delete",
+            "What becomes of old records.",
+            choices=("delete", "compact"),
+            dynamic=True,
+        ),
         Setting("log.cleaner.enable", "boolean", "true", "Whether logs are compacted."),
         Setting("log.cleaner.backoff.ms", "long", "15000", "How often compaction looks for work (ms).", lowest=0),
-        Setting("log.cleaner.min.cleanable.ratio", "double", "0.5", "How dirty a log is compacted.", lowest=0, highest=1),
-        Setting("log.cleaner.delete.retention.ms", "long", str(DAY_MS), "How long tombstones are kept (ms).", lowest=0),
-        Setting("log.cleaner.min.compaction.lag.ms", "long", "0", "How long a record is left alone (ms).", lowest=0),
-        Setting("log.cleaner.max.compaction.lag.ms", "long", str(2**63 - 1), "When a record must be compacted.", lowest=1),
-        Setting("log.index.interval.bytes", "int", "4096", "Bytes between two entries of an index.", lowest=0),
-        Setting("log.index.size.max.bytes", "int", "10485760", "The largest index (bytes).", lowest=4),
-        Setting("log.flush.interval.messages", "long", str(2**63 - 1), "Records between two flushes.", lowest=1),
-        Setting("log.flush.interval.ms", "long", None, "Time between two flushes (ms).", lowest=0),
+        Setting(
+            "log.cleaner.min.cleanable.ratio",
+            "double",
+            "0.5",
+            "How dirty a log is compacted.",
+            lowest=0,
+            highest=1,
+            dynamic=True,
+        ),
+        Setting(
+            "log.cleaner.delete.retention.ms",
+            "long",
+            str(DAY_MS),
+            "How long tombstones are kept (ms).",
+            lowest=0,
+            dynamic=True,
+        ),
+        Setting(
+            "log.cleaner.min.compaction.lag.ms", "long", "0", "How long a record is left alone (ms).", lowest=0, dynamic=True
+        ),
+        Setting(
+            "log.cleaner.max.compaction.lag.ms",
+            "long",
+            str(2**63 - 1),
+            "When a record must be compacted.",
+            lowest=1,
+            dynamic=True,
+        ),
+        Setting("log.index.interval.bytes", "int", "4096", "Bytes between two entries of an index.", lowest=0, dynamic=True),
+        Setting("log.index.size.max.bytes", "int", "10485760", "The largest index (bytes).", lowest=4, dynamic=True),
+        Setting(
+            "log.flush.interval.messages", "long", str(2**63 - 1), "Records between two flushes.", lowest=1, dynamic=True
+        ),
+        Setting("log.flush.interval.ms", "long", None, "Time between two flushes (ms).", lowest=0, dynamic=True),
         Setting("log.flush.scheduler.interval.ms", "long", str(2**63 - 1), "How often that is looked at (ms).", lowest=1),
         Setting("log.flush.offset.checkpoint.interval.ms", "int", "60000", "How often recovery points are noted.", lowest=0),
-        Setting("log.segment.delete.delay.ms", "long", "60000", "How long deleted files stay (ms).", lowest=0),
-        Setting("log.message.timestamp.type", "string", "CreateTime", "Time.", choices=("CreateTime", "LogAppendTime")),
-        Setting("log.message.timestamp.before.max.ms", "long", str(2**63 - 1), "How old a record may be (ms).", lowest=0),
-        Setting("log.message.timestamp.after.max.ms", "long", "3600000", "How far ahead a record may be (ms).", lowest=0),
+        Setting("log.segment.delete.delay.ms", "long", "60000", "How long deleted files stay (ms).", lowest=0, dynamic=True),
+        Setting(
+            "log.message.timestamp.type",
+            "string",
+            "CreateTime",
+            "Time.",
+            choices=("CreateTime", "LogAppendTime"),
+            dynamic=True,
+        ),
+        Setting(
+            "log.message.timestamp.before.max.ms",
+            "long",
+            str(2**63 - 1),
+            "How old a record may be (ms).",
+            lowest=0,
+            dynamic=True,
+        ),
+        Setting(
+            "log.message.timestamp.after.max.ms",
+            "long",
+            "3600000",
+            "How far ahead a record may be (ms).",
+            lowest=0,
+            dynamic=True,
+        ),
         Setting("replica.high.watermark.checkpoint.interval.ms", "long", "5000", "How often high watermarks are written."),
         Setting("producer.id.expiration.ms", "int", str(DAY_MS), "When a silent producer is forgotten (ms).", lowest=1),
         Setting("producer.id.expiration.check.interval.ms", "int", "600000", "How often that is looked at (ms).", lowest=1),
@@ -130,6 +189,18 @@ SETTINGS: dict[str, Setting] = {
     )
 }
 """What a broker understands. Any other name is a warning."""
+
+
+def defaults_of(settings: Mapping[str, Setting]) -> tuple[tuple[str, str], ...]:
+    """The defaults of a broker's settings, also of those that stand behind a topic's and mean nothing else here.
+
+    Where several stand behind one, they are the same in several units, and not the first one has the default.
+    """
+    behind = {key.synonyms[0]: key.default for key in TOPIC_CONFIGS if len(key.synonyms) == 1}
+    of_topics = {name: default for name, default in behind.items() if name not in settings}
+    known = {name: one.default for name, one in settings.items() if one.default is not None}
+    return tuple((known | of_topics).items())
+
 
 SILENT = (
     "controller.quorum.bootstrap.servers",

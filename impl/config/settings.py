@@ -22,6 +22,7 @@ class Setting:
     highest: float | None = None
     choices: tuple[str, ...] = ()
     dynamic: bool = False
+    """Whether it can be changed while the broker runs."""
 
     @property
     def wanted(self) -> str:

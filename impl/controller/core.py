@@ -8,6 +8,7 @@ from impl.broker.calls import AppendMetadata, Effect
 from impl.broker.cluster import Cluster
 from impl.broker.replica import Waiting
 from impl.broker.timers import Timers, nothing
+from impl.config.broker import defaults_of
 from impl.config.controller import CONTROLLER_SETTINGS, ControllerConfig
 from impl.controller.directories import directories_completed
 from impl.controller.settings import controller_settings, partitions_with_other_min_isr
@@ -83,7 +84,7 @@ class ControllerCore:
             config["num.partitions"],
             config["default.replication.factor"],
             node=tuple(config.given.items()),
-            node_defaults=tuple((n, one.default) for n, one in CONTROLLER_SETTINGS.items() if one.default is not None),
+            node_defaults=defaults_of(CONTROLLER_SETTINGS),
             node_id=config.node_id,
         )
         self._fetches: dict[int, Waiting] = {}

@@ -54,7 +54,7 @@ def describe_configs(core: Core, call: Call, now: int) -> list[Effect]:
         results.append(
             Message(
                 error_code=error.value,
-                error_message=message,
+                error_message=message or "",
                 resource_type=wanted.resource_type,
                 resource_name=wanted.resource_name,
                 configs=[_config(one) for one in configs],
@@ -183,11 +183,11 @@ def _refusal_of_broker(core: Administered, name: str, values: Iterable[tuple[str
     for key, value in values:
         setting = SETTINGS.get(key)
         if setting is None or not setting.dynamic:
-            return Error.INVALID_CONFIG, f"{key} cannot be changed while the broker runs"
+            return Error.INVALID_REQUEST, f"{key} cannot be changed while the broker runs"
         try:
             setting.parse(value or setting.default or "")
         except ConfigError as error:
-            return Error.INVALID_CONFIG, str(error)
+            return Error.INVALID_REQUEST, str(error)
     return None
 
 

@@ -1,6 +1,7 @@
 """Requests that are rare, and that once failed."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import crc32c
@@ -131,6 +132,33 @@ def test_the_settings_of_a_broker_have_types_and_sources(broker: BrokerProcess) 
         delay = found["group.initial.rebalance.delay.ms"]
         assert (delay.value, delay.config_source) == ("0", 4)
         assert [(one.value, one.source) for one in delay.synonyms] == [("0", 4), ("3000", 5)]
+
+
+def test_what_topics_have_of_the_broker_changes_while_it_runs(tmp_path: Path) -> None:
+    """As with Kafka 4.4.0, whose error codes and synonyms these are."""
+    with BrokerProcess(tmp_path / "logs") as broker:
+        with Client(broker.port) as client:
+            client.create("t", 1)
+
+            def changed(node: str, name: str, value: str) -> int:
+                change = Message(name=name, config_operation=0, value=value)
+                resource = Message(resource_type=4, resource_name=node, configs=[change])
+                (answer,) = client.call("IncrementalAlterConfigs", 1, resources=[resource]).responses
+                return int(answer.error_code)
+
+            assert changed("", "log.retention.ms", "78") == Error.NONE.value
+            assert changed("1", "log.retention.ms", "77") == Error.NONE.value
+            assert changed("1", "log.retention.ms", "soon") == Error.INVALID_REQUEST.value
+            assert changed("1", "node.id", "8") == Error.INVALID_REQUEST.value
+        broker.restart()
+        with Client(broker.port) as client:
+            asked = Message(resource_type=2, resource_name="t", configuration_keys=["retention.ms"])
+            (described,) = client.call("DescribeConfigs", 4, resources=[asked], include_synonyms=True).results
+            (found,) = described.configs
+            synonyms = [(one.name, one.value, one.source) for one in found.synonyms]
+    assert (described.error_message, found.value, found.config_source) == ("", "77", 2)
+    behind = [("log.retention.ms", "77", 2), ("log.retention.ms", "78", 3), ("log.retention.hours", "168", 5)]
+    assert synonyms == behind
 
 
 # ---- what random requests to Apache Kafka 4.4.0 and to this broker showed to be different
