@@ -10,8 +10,9 @@ import argparse
 import cProfile
 import pstats
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from benchmarks.engines import write_readme
 from impl.sim.runs import Outcome, run
@@ -41,6 +42,16 @@ PARTS = {
     "properties": ("impl/sim/promises.py:look(",),
 }
 """Functions by what they are for. One may call another, so the shares overlap."""
+
+
+SIMULATION = "the simulation itself: clock, network, nodes, clients, faults, properties, and its disk"
+FOLDERS = {
+    "impl/sim/": SIMULATION,
+    "impl/storage/simulated_disk.py": SIMULATION,
+    "/spec/": "`spec` itself",
+    "/impl/": "all else of `impl`: the brokers and the controller",
+}
+"""Whose time it is, by the file of a function, the first that fits. What Python's own functions take is their caller's."""
 
 
 class Timed(NamedTuple):
@@ -91,7 +102,25 @@ def shares(seeds: Sequence[int], steps: int) -> list[str]:
         own = [row for name, row in functions.items() if name.endswith(endings)]
         rows.append(f"| {part} | {100 * sum(row[3] for row in own) / whole:.0f}% |")
     calls = sum(row[1] for row in functions.values())
-    return [*rows, f"| calls, those of built-in functions included | {calls / total:,.0f} a step |"]
+    rows.append(f"| calls, those of built-in functions included | {calls / total:,.0f} a step |")
+    return [*rows, *_by_folder(found.stats)]  # type: ignore[attr-defined]
+
+
+def _by_folder(stats: Mapping[Any, Any]) -> list[str]:
+    """Rows: what part of the time the files of each folder take, without what they call elsewhere."""
+    found: Counter[str] = Counter()
+    for function, (_, _, own, _, callers) in stats.items():
+        whose = _whose(function)
+        if whose is not None:
+            found[whose] += own
+            continue
+        for caller, (_, _, spent, _) in callers.items():
+            found[_whose(caller) or "Python's own functions that such call"] += spent
+    return [f"| {whose} | {100 * spent / found.total():.0f}% |" for whose, spent in found.most_common()]
+
+
+def _whose(function: tuple[str, int, str]) -> str | None:
+    return next((whose for part, whose in FOLDERS.items() if part in function[0]), None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -39,7 +39,7 @@ class SimulatedCluster:
 
     def __init__(self, setup: Setup, planned: Iterable[Fault] = ()) -> None:
         self.setup = setup
-        weather = setup.surroundings
+        self._weather = weather = setup.surroundings
         self.partitions, self.least_replicas = weather.partitions, LEAST_REPLICAS
         self.random = Random(setup.seed)
         self.clock = Clock()
@@ -151,7 +151,7 @@ class SimulatedCluster:
         stop counts as a loss (KIP-966). Without, only while all replicas are in sync.
         """
         full = any(one.disk.condition.full for one in self.brokers.values())
-        if full or self.setup.surroundings.min_isr < 2 or not self.controller.up:
+        if full or self._weather.min_isr < 2 or not self.controller.up:
             return False
         self._note_completed()
         if not self.controller.core.topic_settings.eligible_leader_replicas:
@@ -244,7 +244,7 @@ class SimulatedCluster:
         for index, history in self.histories.items():
             self.clients.append(self._new_producer(index))
             self.clients.append(self._new_producer(index))
-            if self.setup.surroundings.hasty:
+            if self._weather.hasty:
                 self.clients.append(Producer(self._new_id(), self._around, index, None, ACKS_LEADER))
             self.clients.append(Consumer(self._new_id(), self._around, index, history))
         for client in self.clients:
