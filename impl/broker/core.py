@@ -12,7 +12,8 @@ from impl.broker.pending import Pending, answer_of, refusal
 from impl.broker.replica import Place, Replica, Waiting, not_again
 from impl.broker.throttle import FOLLOWER, LEADER, Throttle
 from impl.broker.timers import Timers, nothing
-from impl.config.broker import SETTINGS, BrokerConfig, defaults_of
+from impl.broker.topic_settings import topic_settings
+from impl.config.broker import SETTINGS, BrokerConfig
 from impl.metadata.image import ClusterImage
 from impl.metadata.records import LogRecord
 from impl.records.batch import BatchHeader
@@ -30,7 +31,6 @@ from spec.controller.topics.config_types import items_of
 from spec.controller.topics.description import topic_values
 from spec.controller.topics.names import INTERNAL
 from spec.controller.topics.producer_ids import ProducerIds
-from spec.controller.topics.settings import TopicSettings
 from spec.log.batch import Batch
 from spec.messages.alter_partition import AlterPartitionRequest
 from spec.messages.produce import ACKS_ALL, ProduceRequest, ProduceResponse
@@ -87,13 +87,7 @@ class Core:
         self.config = config
         self.protocol = protocol
         self.cluster = cluster
-        self.topic_settings = TopicSettings(
-            config["num.partitions"],
-            config["default.replication.factor"],
-            node=tuple(config.given.items()),
-            node_defaults=defaults_of(SETTINGS),
-            node_id=cluster.self_id,
-        )
+        self.topic_settings = topic_settings(config, SETTINGS, cluster.self_id)
         self.replicas: dict[Place, Replica] = {}
         self.replicas_by_id: dict[tuple[bytes, int], Replica] = {}
         self.sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"])

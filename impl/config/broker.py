@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from impl.config.properties import ConfigError
 from impl.config.settings import Setting
-from spec.controller.topics.topic_configs import TOPIC_CONFIGS
 
 DAY_MS = 86_400_000
 
@@ -189,18 +188,6 @@ SETTINGS: dict[str, Setting] = {
     )
 }
 """What a broker understands. Any other name is a warning."""
-
-
-def defaults_of(settings: Mapping[str, Setting]) -> tuple[tuple[str, str], ...]:
-    """The defaults of a broker's settings, also of those that stand behind a topic's and mean nothing else here.
-
-    Where several stand behind one, they are the same in several units, and not the first one has the default.
-    """
-    behind = {key.synonyms[0]: key.default for key in TOPIC_CONFIGS if len(key.synonyms) == 1}
-    of_topics = {name: default for name, default in behind.items() if name not in settings}
-    known = {name: one.default for name, one in settings.items() if one.default is not None}
-    return tuple((known | of_topics).items())
-
 
 SILENT = (
     "controller.quorum.bootstrap.servers",

@@ -8,7 +8,7 @@ from impl.broker.calls import AppendMetadata, Effect
 from impl.broker.cluster import Cluster
 from impl.broker.replica import Waiting
 from impl.broker.timers import Timers, nothing
-from impl.config.broker import defaults_of
+from impl.broker.topic_settings import topic_settings
 from impl.config.controller import CONTROLLER_SETTINGS, ControllerConfig
 from impl.controller.directories import directories_completed
 from impl.controller.settings import controller_settings, partitions_with_other_min_isr
@@ -20,7 +20,6 @@ from spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLeve
 from spec.controller.rules.metadata_log import SnapshotId
 from spec.controller.state import ControllerState, activate
 from spec.controller.topics.description import topic_values
-from spec.controller.topics.settings import TopicSettings
 from spec.log.epoch_log import EpochLog
 from spec.releases.features import features_at_start, features_supported
 from spec.values import Epoch, Offset, TopicId
@@ -80,13 +79,7 @@ class ControllerCore:
         self.timers: Timers[Effect] = Timers()
         self.topic_deleted: list[Callable[[str, TopicId, int], list[Effect]]] = []
         self.observers: dict[int, Observer] = {}
-        self.topic_settings = TopicSettings(
-            config["num.partitions"],
-            config["default.replication.factor"],
-            node=tuple(config.given.items()),
-            node_defaults=defaults_of(CONTROLLER_SETTINGS),
-            node_id=config.node_id,
-        )
+        self.topic_settings = topic_settings(config, CONTROLLER_SETTINGS, config.node_id)
         self._fetches: dict[int, Waiting] = {}
         self.configure_replicas()
 
