@@ -21,8 +21,6 @@ class Setting:
     lowest: float | None = None
     highest: float | None = None
     choices: tuple[str, ...] = ()
-    dynamic: bool = False
-    """Whether it can be changed while the broker runs."""
 
     @property
     def wanted(self) -> str:

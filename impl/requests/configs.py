@@ -10,6 +10,7 @@ from impl.broker.topics_view import RESOURCES
 from impl.config.broker import SETTINGS
 from impl.config.properties import ConfigError
 from impl.wire.values import Message
+from spec.controller.topics.broker_configs import check_broker_config
 from spec.controller.topics.configs import handle_alter_configs, handle_incremental_alter_configs
 from spec.controller.topics.description import describe_topic_configs
 from spec.messages.topics.alter_configs import (
@@ -99,7 +100,8 @@ def _broker_configs(
             continue
         synonyms = tuple(ConfigSynonym(name, value, source) for value, source in values if value is not None)
         kind = TYPES[setting.kind]
-        found.append(DescribedConfig(name, *values[0], kind, not setting.dynamic, synonyms if include_synonyms else ()))
+        read_only = check_broker_config(name) != Error.NONE
+        found.append(DescribedConfig(name, *values[0], kind, read_only, synonyms if include_synonyms else ()))
     return tuple(found)
 
 
@@ -181,11 +183,12 @@ def _refusal_of_broker(core: Administered, name: str, values: Iterable[tuple[str
     if name and name not in {str(one.broker) for one in core.cluster.image.spec.brokers}:
         return Error.INVALID_REQUEST, f"there is no broker {name}"
     for key, value in values:
-        setting = SETTINGS.get(key)
-        if setting is None or not setting.dynamic:
+        setting, error = SETTINGS.get(key), check_broker_config(key)
+        if setting is None or error != Error.NONE:
             return Error.INVALID_REQUEST, f"{key} cannot be changed while the broker runs"
         try:
-            setting.parse(value or setting.default or "")
+            if value is not None:
+                setting.parse(value)
         except ConfigError as error:
             return Error.INVALID_REQUEST, str(error)
     return None

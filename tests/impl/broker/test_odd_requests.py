@@ -14,6 +14,8 @@ from spec.values import Error
 from tests.impl.broker.process import BrokerProcess, Client, wait_until
 
 CRC_AT, CRC_FROM = 17, 21
+SET, DELETE = 0, 1
+"""Kafka: `AlterConfigOp.OpType`."""
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +142,8 @@ def test_what_topics_have_of_the_broker_changes_while_it_runs(tmp_path: Path) ->
         with Client(broker.port) as client:
             client.create("t", 1)
 
-            def changed(node: str, name: str, value: str) -> int:
-                change = Message(name=name, config_operation=0, value=value)
+            def changed(node: str, name: str, value: str | None) -> int:
+                change = Message(name=name, config_operation=SET if value is not None else DELETE, value=value)
                 resource = Message(resource_type=4, resource_name=node, configs=[change])
                 (answer,) = client.call("IncrementalAlterConfigs", 1, resources=[resource]).responses
                 return int(answer.error_code)
@@ -150,6 +152,11 @@ def test_what_topics_have_of_the_broker_changes_while_it_runs(tmp_path: Path) ->
             assert changed("1", "log.retention.ms", "77") == Error.NONE.value
             assert changed("1", "log.retention.ms", "soon") == Error.INVALID_REQUEST.value
             assert changed("1", "node.id", "8") == Error.INVALID_REQUEST.value
+            assert changed("", "log.roll.ms", "5") == changed("", "log.roll.ms", None) == Error.NONE.value
+            batch = new_batch([(1, b"k", b"v")])
+            assert client.produce("t", batch).error_code == Error.NONE.value
+            assert changed("", "log.message.timestamp.before.max.ms", "1") == Error.NONE.value
+            assert client.produce("t", batch).error_code == Error.INVALID_TIMESTAMP.value, "it counts at once"
         broker.restart()
         with Client(broker.port) as client:
             asked = Message(resource_type=2, resource_name="t", configuration_keys=["retention.ms"])

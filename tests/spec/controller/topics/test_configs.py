@@ -2,6 +2,7 @@
 
 import pytest
 
+from spec.controller.topics.broker_configs import check_broker_config
 from spec.controller.topics.cluster import ConfigRecord, TopicsImage, replay, replay_all
 from spec.controller.topics.config_types import wrong_with_value
 from spec.controller.topics.configs import (
@@ -192,6 +193,18 @@ def test_the_older_api_takes_away_what_it_does_not_name() -> None:
     assert handle_alter_configs(SETTINGS, image, only_looking, 0).records == ()
     twice = AlterConfigsRequest(request.resources * 2)
     assert handle_alter_configs(SETTINGS, image, twice, 0).answer.resources[0].error == Error.INVALID_REQUEST
+
+
+# ---- settings of brokers
+
+
+def test_a_running_broker_takes_what_topics_have_of_it_and_throttles() -> None:
+    """As `kafka-configs --describe` of Apache Kafka 4.4.0 says by `read_only`."""
+    may = ("log.retention.ms", "log.roll.ms", "log.segment.bytes", "min.insync.replicas", "message.max.bytes")
+    may_not = ("log.retention.hours", "log.retention.minutes", "log.roll.hours", "node.id", "num.partitions", "no.such")
+    assert [check_broker_config(name) for name in may] == [Error.NONE] * len(may)
+    assert [check_broker_config(name) for name in may_not] == [Error.INVALID_REQUEST] * len(may_not)
+    assert check_broker_config("leader.replication.throttled.rate") == Error.NONE
 
 
 # ---- DescribeConfigs
