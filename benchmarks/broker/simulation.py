@@ -8,7 +8,6 @@ the seeds.
 
 import argparse
 import cProfile
-import pstats
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -94,8 +93,8 @@ def shares(seeds: Sequence[int], steps: int) -> list[str]:
     profile.enable()
     total = sum(run(_setup(seed), steps).steps for seed in seeds)
     profile.disable()
-    found = pstats.Stats(profile)
-    functions = {f"{file}:{name}(": row for (file, _, name), row in found.stats.items()}  # type: ignore[attr-defined]
+    profile.create_stats()
+    functions = {f"{file}:{name}(": row for (file, _, name), row in profile.stats.items()}
     whole = functions[next(name for name in functions if name.endswith("impl/sim/runs.py:run("))][3]
     rows = []
     for part, endings in PARTS.items():
@@ -103,7 +102,7 @@ def shares(seeds: Sequence[int], steps: int) -> list[str]:
         rows.append(f"| {part} | {100 * sum(row[3] for row in own) / whole:.0f}% |")
     calls = sum(row[1] for row in functions.values())
     rows.append(f"| calls, those of built-in functions included | {calls / total:,.0f} a step |")
-    return [*rows, *_by_folder(found.stats)]  # type: ignore[attr-defined]
+    return [*rows, *_by_folder(profile.stats)]
 
 
 def _by_folder(stats: Mapping[Any, Any]) -> list[str]:

@@ -237,12 +237,9 @@ class SimulatedDisk:
         found = self._saved.copy()
         for change in self._journal[:names_kept]:
             found.take(change)
-        left = {id(content): Content(bytearray(data), data) for content, data in self._left(found, survives)}
-        found.files = {path: left[id(one)] for path, one in found.files.items()}
+        left = {path: content.left(survives) for path, content in found.files.items()}
+        found.files = {path: Content(bytearray(data), data) for path, data in left.items()}
         return SimulatedDisk(found, self._now_ms, self.condition)
-
-    def _left(self, names: Names, survives: Survives) -> list[tuple[Content, bytes]]:
-        return [(content, content.left(survives)) for content in names.files.values()]
 
     @property
     def unsynced_names(self) -> int:
@@ -291,7 +288,7 @@ class SimulatedDisk:
             file.synced = content
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or folder another name."""
+        """Give a file, or a folder with files alone, another name."""
         self.step()
         folders = _folders_of(old, new)
         if old in self._files:

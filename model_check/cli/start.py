@@ -11,8 +11,8 @@ from typing import NoReturn
 INTERRUPTED = 3
 """Exit status: stopped early."""
 
-
 AGAIN_AFTER_S = 0.01
+"""How long after a Ctrl-C that was lost it is raised again: Python must be out of the callback by then."""
 
 
 def main() -> NoReturn:
@@ -29,9 +29,10 @@ def main() -> NoReturn:
 
 
 def keep_interrupts() -> None:
-    """Raise a Ctrl-C again that Python cannot raise where it came.
+    """Raise a Ctrl-C again if Python has lost it.
 
-    So it is in a callback of a weak reference, as imports have them: Python would complain about it, and go on.
+    An exception in a callback of a weak reference goes nowhere: Python complains about it, and goes on. Imports have such
+    callbacks.
     """
     complain, thread = sys.unraisablehook, _thread.get_ident()
 
