@@ -10,10 +10,13 @@ refusal is an `Error`, which is a value. No broker runs `published`: it has the 
 use.
 """
 
-from spec.releases.broker import BROKER_RELEASES
-from spec.releases.kraft import KRAFT_RELEASES
-from spec.releases.zookeeper import ZK_RELEASES
-from spec.step import Step
-from spec.values import Error
+from kspec.spec.releases.broker import BROKER_RELEASES
+from kspec.spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.releases.zookeeper import ZK_RELEASES
+from kspec.spec.step import Step
+from kspec.spec.values import Error
 
 __all__ = ["BROKER_RELEASES", "KRAFT_RELEASES", "ZK_RELEASES", "Error", "Step"]
+
+if __name__ != "kspec.spec":
+    raise ImportError("import kspec.spec instead: imported as spec, each class would be there twice")

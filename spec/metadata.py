@@ -1,4 +1,5 @@
-"""The cluster's metadata: registrations, the records that change them, and how a broker acts on several at once.
+"""The cluster's metadata: brokers, partitions, topics and settings, the records that change them, and how a broker acts on
+several at once.
 
 The controller decides by appending records to the metadata log. The controller and every broker hold an *image*: the fold of
 the records up to some offset. A broker does not act on each record. It takes all records that have arrived since its last
@@ -14,7 +15,22 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias, cast
 
-from spec.values import (
+from kspec.spec.topics import (
+    NO_PLACE,
+    NO_TOPICS,
+    ConfigResource,
+    ConfigurationsImage,
+    ResourceType,
+    TopicIdPartition,
+    TopicImage,
+    TopicsImage,
+    topic_with_id,
+    with_config,
+    with_partitions,
+    with_topic,
+    without_topics,
+)
+from kspec.spec.values import (
     NO_LEADER,
     UNKNOWN_OFFSET,
     BrokerEpoch,
@@ -24,6 +40,8 @@ from spec.values import (
     Offset,
     PartitionEpoch,
     PartitionId,
+    ProducerId,
+    TopicId,
     next_epoch,
     next_partition_epoch,
 )
@@ -42,7 +60,7 @@ class LeaderRecoveryState(Enum):
 
 
 class PartitionRegistration(NamedTuple):
-    """What the controller has decided about a partition.
+    """A partition as the controller has decided it.
 
     `replicas` are in order of preference; during a reassignment they are the old and the new ones; `adding` and `removing`
     say which are which. `elr` are the eligible leader replicas. `last_known_elr` are former members of ISR or ELR, or the
@@ -62,7 +80,7 @@ class PartitionRegistration(NamedTuple):
 
 
 class BrokerRegistration(NamedTuple):
-    """What the controller knows of a broker: which incarnation of it is registered, and whether it takes part.
+    """A broker as the controller knows it: its registered incarnation, and whether it takes part.
 
     A broker is *active* if it is neither fenced nor in controlled shutdown. `registered_at` is the offset of its last
     registration record; a broker may be unfenced once it has replayed that. Kafka: `BrokerRegistration`, and
@@ -81,14 +99,19 @@ class BrokerRegistration(NamedTuple):
 
 
 class PartitionRecord(NamedTuple):
-    """A partition as a whole: at its creation, and in a snapshot. Kafka: `PartitionRecord`."""
+    """A partition as a whole: at its creation, and in a snapshot. Kafka: `PartitionRecord`.
+
+    A partition has a number, and a place in a topic. Rules for partitions ask for the number alone; where nobody asks for
+    names, as in models, the place is `NO_PLACE`.
+    """
 
     partition_id: PartitionId
     registration: PartitionRegistration
+    place: TopicIdPartition = NO_PLACE
 
 
 class PartitionChangeRecord(NamedTuple):
-    """What changes in a partition; `None`, and `NO_LEADER_CHANGE`, mean that something stays. Kafka: the same name."""
+    """A change of a partition; `None`, and `NO_LEADER_CHANGE`, mean that something stays. Kafka: the same name."""
 
     partition_id: PartitionId
     isr: frozenset[BrokerId] | None = None
@@ -102,12 +125,13 @@ class PartitionChangeRecord(NamedTuple):
 
 
 class RegisterBrokerRecord(NamedTuple):
-    """An incarnation of a broker is registered; its broker epoch is the offset of this record.
+    """An incarnation of a broker is registered; its broker epoch is the offset of this record. `rack` is where it stands.
 
     Kafka: `RegisterBrokerRecord`.
     """
 
     registration: BrokerRegistration
+    rack: str | None = None
 
 
 class BrokerRegistrationChangeRecord(NamedTuple):
@@ -133,8 +157,58 @@ class UnregisterBrokerRecord:
     broker_epoch: BrokerEpoch
 
 
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A topic exists. Kafka: `TopicRecord`."""
+
+    name: str
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopicRecord:
+    """A topic is deleted, with its partitions and settings. Kafka: `RemoveTopicRecord`."""
+
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRecord:
+    """A resource's own setting; `None` takes it away. Kafka: `ConfigRecord`."""
+
+    resource: ConfigResource
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsRecord:
+    """A block of producer ids is given out: `following` is the first after it. Kafka: `ProducerIdsRecord`."""
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+    following: ProducerId
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLevelRecord:
+    """A feature has another level; level 0 is that of a feature that is not in use. Kafka: `FeatureLevelRecord`."""
+
+    name: str
+    level: int
+
+
 MetadataRecord: TypeAlias = (
-    PartitionRecord | PartitionChangeRecord | RegisterBrokerRecord | BrokerRegistrationChangeRecord | UnregisterBrokerRecord
+    PartitionRecord
+    | PartitionChangeRecord
+    | RegisterBrokerRecord
+    | BrokerRegistrationChangeRecord
+    | UnregisterBrokerRecord
+    | TopicRecord
+    | RemoveTopicRecord
+    | ConfigRecord
+    | ProducerIdsRecord
+    | FeatureLevelRecord
 )
 
 
@@ -142,7 +216,10 @@ MetadataRecord: TypeAlias = (
 
 
 class MetadataImage(NamedTuple):
-    """The fold of the metadata log below `end_offset`: brokers and partitions, each in order of their ids.
+    """The fold of the metadata log below `end_offset`: brokers and partitions in order of their ids, and their names beside.
+
+    `following_partition` is the number of the next new partition; no number is given twice. `racks` are those that brokers
+    have named. `following_producer_id` is the first producer id that has not been given out.
 
     Kafka: `MetadataImage`; in the controller its `TimelineHashMap`s.
     """
@@ -150,6 +227,12 @@ class MetadataImage(NamedTuple):
     end_offset: Offset = Offset(0)
     brokers: tuple[BrokerRegistration, ...] = ()
     partitions: tuple[PartitionRecord, ...] = ()
+    topics: TopicsImage = NO_TOPICS
+    configs: ConfigurationsImage = ()
+    racks: tuple[tuple[BrokerId, str], ...] = ()
+    features: tuple[tuple[str, int], ...] = ()
+    following_partition: PartitionId = PartitionId(0)
+    following_producer_id: ProducerId = ProducerId(0)
 
 
 EMPTY_IMAGE = MetadataImage()
@@ -163,9 +246,22 @@ def broker_of(brokers: tuple[BrokerRegistration, ...], broker: BrokerId) -> Brok
     return None
 
 
+def rack_of(image: MetadataImage, broker: BrokerId) -> str | None:
+    """The rack that a broker has named, `None` if it has none. **Kafka:** `BrokerRegistration.rack`."""
+    return dict(image.racks).get(broker)
+
+
 def partition_of(image: MetadataImage, partition_id: PartitionId) -> PartitionRegistration | None:
     """The registration of `partition`, `None` if there is none. **Kafka:** `TopicsImage.getPartition`."""
-    return _partition_at(image.partitions, _place_of(image.partitions, partition_id), partition_id)
+    found = partition_record(image, partition_id)
+    return None if found is None else found.registration
+
+
+def partition_record(image: MetadataImage, partition_id: PartitionId) -> PartitionRecord | None:
+    """A partition with its topic and index, `None` if there is none. **Kafka:** `TopicsImage.getPartition`."""
+    place = _place_of(image.partitions, partition_id)
+    there = image.partitions[place : place + 1]
+    return there[0] if there and there[0].partition_id == partition_id else None
 
 
 def merge(partition: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
@@ -202,82 +298,161 @@ def replay(image: MetadataImage, record: MetadataRecord) -> MetadataImage:
 
     **Kafka:** `MetadataDelta.replay`; in the controller `ReplicationControlManager.replay`, `ClusterControlManager.replay`.
     """
-    brokers, partitions = image.brokers, image.partitions
+    at = image.end_offset
+    image = image._replace(end_offset=Offset(at + 1))
     match record:
         case PartitionRecord():
-            partitions = _with_partition(partitions, record)
-        case PartitionChangeRecord(partition_id=changed):
-            before = partition_of(image, changed)
-            assert before is not None, f"the metadata log changes partition {changed}, which does not exist"
-            partitions = _with_partition(partitions, PartitionRecord(changed, merge(before, record)))
-        case RegisterBrokerRecord(registration):
-            brokers = _with_broker(brokers, registration._replace(registered_at=image.end_offset))
+            return _with_partition(image, record)
+        case PartitionChangeRecord():
+            return _with_partition(image, _partition_after(image, record))
+        case RegisterBrokerRecord(registration, rack):
+            brokers = _with_broker(image.brokers, registration._replace(registered_at=at))
+            return image._replace(brokers=brokers, racks=_with_rack(image.racks, registration.broker, rack))
         case BrokerRegistrationChangeRecord(broker=broker):
-            registered = broker_of(brokers, broker)
+            registered = broker_of(image.brokers, broker)
             assert registered is not None, f"the metadata log changes broker {broker}, which is not registered"
-            brokers = _with_broker(brokers, change_broker(registered, record))
+            return image._replace(brokers=_with_broker(image.brokers, change_broker(registered, record)))
+        case UnregisterBrokerRecord(broker=broker):
+            brokers = tuple(registration for registration in image.brokers if registration.broker != broker)
+            return image._replace(brokers=brokers, racks=_with_rack(image.racks, broker, None))
         case _:
-            brokers = tuple(registration for registration in brokers if registration.broker != record.broker)
-    return MetadataImage(Offset(image.end_offset + 1), brokers, partitions)
+            return _replay_names(image, record)
+
+
+def _replay_names(
+    image: MetadataImage,
+    record: TopicRecord | RemoveTopicRecord | ConfigRecord | ProducerIdsRecord | FeatureLevelRecord,
+) -> MetadataImage:
+    """The image after a record that no rule for partitions reads.
+
+    **Kafka:** `TopicsDelta.replay`, `ConfigurationsDelta.replay`, `ProducerIdsDelta.replay`, `FeaturesDelta.replay`.
+    """
+    match record:
+        case TopicRecord(name, topic_id):
+            return image._replace(topics=with_topic(image.topics, TopicImage(name, topic_id)))
+        case RemoveTopicRecord():
+            return _without_topics(image, (record,))
+        case ConfigRecord(resource, name, value):
+            return image._replace(configs=with_config(image.configs, resource, name, value))
+        case FeatureLevelRecord(name, level):
+            others = tuple(one for one in image.features if one[0] != name)
+            return image._replace(features=tuple(sorted((*others, (name, level)))) if level else others)
+        case _:
+            return image._replace(following_producer_id=record.following)
 
 
 def replay_all(image: MetadataImage, records: tuple[MetadataRecord, ...]) -> MetadataImage:
-    """The image after several records: as if they came one after the other, and quicker where many change partitions.
+    """The image after several records: as if they came one after the other, and quicker where many are about topics.
 
     **Kafka:** `MetadataLoader.handleCommit`, `MetadataDelta.apply`.
     """
-    for of_partitions, run in groupby(records, key=_is_of_partition):
+    for kind, run in groupby(records, key=_run_of):
         together = tuple(run)
-        many = of_partitions and len(together) > 1
-        image = _replay_partitions(image, cast(PartitionRecords, together)) if many else reduce(replay, together, image)
+        if kind == _Run.TOPICS and len(together) > 1:
+            image = _replay_topics(image, cast(RecordsOfTopics, together))
+        elif kind == _Run.REMOVALS:
+            removals = cast(tuple[RemoveTopicRecord, ...], together)
+            image = _without_topics(image._replace(end_offset=Offset(image.end_offset + len(together))), removals)
+        else:
+            image = reduce(replay, together, image)
     return image
 
 
-PartitionRecords: TypeAlias = tuple[PartitionRecord | PartitionChangeRecord, ...]
+class _Run(Enum):
+    """Records that are replayed together."""
+
+    TOPICS = "topics and their partitions"
+    REMOVALS = "removals of topics"
+    OTHERS = "others"
 
 
-def _is_of_partition(record: MetadataRecord) -> bool:
+RecordsOfTopics: TypeAlias = tuple[PartitionRecord | PartitionChangeRecord | TopicRecord | ConfigRecord, ...]
+
+
+def _run_of(record: MetadataRecord) -> _Run:
     match record:
-        case PartitionRecord() | PartitionChangeRecord():
-            return True
+        case PartitionRecord() | PartitionChangeRecord() | TopicRecord() | ConfigRecord():
+            return _Run.TOPICS
+        case RemoveTopicRecord():
+            return _Run.REMOVALS
         case _:
-            return False
+            return _Run.OTHERS
 
 
-def _replay_partitions(image: MetadataImage, records: PartitionRecords) -> MetadataImage:
-    """The image after records of partitions, which are put in their places only at the end."""
+def _replay_topics(image: MetadataImage, records: RecordsOfTopics) -> MetadataImage:
+    """The image after records of topics, whose partitions are put in their places only at the end."""
     changed: dict[PartitionId, PartitionRecord] = {}
+    added: dict[TopicId, dict[int, PartitionId]] = {}
     for record in records:
         match record:
-            case PartitionRecord(partition_id=number):
+            case TopicRecord() | ConfigRecord():
+                image = _replay_names(image, record)
+            case PartitionRecord(number, _, place):
                 changed[number] = record
+                added.setdefault(place.topic_id, {})[place.partition] = number
             case _:
-                number = record.partition_id
-                before = changed[number].registration if number in changed else partition_of(image, number)
-                assert before is not None, f"the metadata log changes partition {number}, which does not exist"
-                changed[number] = PartitionRecord(number, merge(before, record))
+                changed[record.partition_id] = _partition_after(image, record, changed.get(record.partition_id))
+    topics = image.topics
+    for topic_id, numbers in added.items():
+        topics = with_partitions(topics, topic_id, numbers)
+    image = image._replace(end_offset=Offset(image.end_offset + len(records)), topics=topics)
+    if not changed:
+        return image
     kept = (record for record in image.partitions if record.partition_id not in changed)
     partitions = tuple(sorted((*kept, *changed.values()), key=attrgetter("partition_id")))
-    return MetadataImage(Offset(image.end_offset + len(records)), image.brokers, partitions)
+    return image._replace(partitions=partitions, following_partition=_following(image, max(changed)))
 
 
-def _with_partition(partitions: tuple[PartitionRecord, ...], new: PartitionRecord) -> tuple[PartitionRecord, ...]:
-    place = _place_of(partitions, new.partition_id)
-    there = _partition_at(partitions, place, new.partition_id) is not None
-    return (*partitions[:place], new, *partitions[place + there :])
+def _without_topics(image: MetadataImage, records: tuple[RemoveTopicRecord, ...]) -> MetadataImage:
+    """The image without topics that are removed, and without their partitions and settings."""
+    gone = [topic for record in records if (topic := topic_with_id(image.topics, record.topic_id)) is not None]
+    assert len(gone) == len(records), "the metadata log removes a topic that does not exist"
+    numbers = {number for topic in gone for number in topic.partitions}
+    names = {topic.name for topic in gone}
+    return image._replace(
+        partitions=tuple(one for one in image.partitions if one.partition_id not in numbers),
+        topics=without_topics(image.topics, names),
+        configs=tuple(
+            one for one in image.configs if not (one.resource.kind == ResourceType.TOPIC and one.resource.name in names)
+        ),
+    )
+
+
+def _partition_after(
+    image: MetadataImage, record: PartitionChangeRecord, changed: PartitionRecord | None = None
+) -> PartitionRecord:
+    """A partition after one more record. `changed`: the partition after records before this one, if the image lacks them."""
+    before = partition_record(image, record.partition_id) if changed is None else changed
+    assert before is not None, f"the metadata log changes partition {record.partition_id}, which does not exist"
+    return before._replace(registration=merge(before.registration, record))
+
+
+def _with_partition(image: MetadataImage, new: PartitionRecord) -> MetadataImage:
+    partitions, place = image.partitions, _place_of(image.partitions, new.partition_id)
+    there = partition_record(image, new.partition_id) is not None
+    added = {} if there else {new.place.partition: new.partition_id}
+    return image._replace(
+        partitions=(*partitions[:place], new, *partitions[place + there :]),
+        topics=with_partitions(image.topics, new.place.topic_id, added) if added else image.topics,
+        following_partition=_following(image, new.partition_id),
+    )
+
+
+def _following(image: MetadataImage, highest: PartitionId) -> PartitionId:
+    """The number of the next new partition, once there is one with the number `highest`."""
+    return max(image.following_partition, PartitionId(highest + 1))
 
 
 def _place_of(partitions: tuple[PartitionRecord, ...], partition_id: PartitionId) -> int:
-    """Where a partition stands, or would stand."""
+    """The place at which a partition stands, or would stand."""
     return bisect_left(partitions, partition_id, key=attrgetter("partition_id"))
 
 
-def _partition_at(
-    partitions: tuple[PartitionRecord, ...], place: int, partition_id: PartitionId
-) -> PartitionRegistration | None:
-    """The registration of a partition that stands at this place if there is one."""
-    there = partitions[place : place + 1]
-    return there[0].registration if there and there[0].partition_id == partition_id else None
+def _with_rack(
+    racks: tuple[tuple[BrokerId, str], ...], broker: BrokerId, rack: str | None
+) -> tuple[tuple[BrokerId, str], ...]:
+    others = tuple(one for one in racks if one[0] != broker)
+    return others if rack is None else tuple(sorted((*others, (broker, rack))))
 
 
 def _with_broker(brokers: tuple[BrokerRegistration, ...], new: BrokerRegistration) -> tuple[BrokerRegistration, ...]:
@@ -289,7 +464,7 @@ def _with_broker(brokers: tuple[BrokerRegistration, ...], new: BrokerRegistratio
 
 
 class LocalRole(Enum):
-    """What one broker has to do when a partition changes. Kafka: the parts of `LocalReplicaChanges`."""
+    """The task of one broker when a partition changes. Kafka: the parts of `LocalReplicaChanges`."""
 
     UNCHANGED = "unchanged"
     DELETED = "deleted"
@@ -298,7 +473,7 @@ class LocalRole(Enum):
 
 
 class LocalChange(NamedTuple):
-    """What one broker has to do about one partition, and the registration to do it by (`None` unless it hosts a replica).
+    """The task of one broker for one partition, and the registration to do it by (`None` unless it hosts a replica).
 
     `elected`: it leads in another leader epoch than before. Kafka: `LocalReplicaChanges`.
     """
@@ -313,7 +488,7 @@ DELETED = LocalChange(LocalRole.DELETED)
 
 
 def local_change(before: PartitionRegistration | None, after: PartitionRegistration | None, broker: BrokerId) -> LocalChange:
-    """What `broker` has to do when a partition was `before` in its last image and is `after` in its next.
+    """The task of `broker` when a partition was `before` in its last image and is `after` in its next.
 
     Any number of records may lie between the two; only the last state counts. So a broker that led before and leads after
     becomes leader, never follower, even if another broker led in between and the leader epoch grew by two or more.

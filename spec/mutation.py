@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 
-class Rules(Protocol):
+class RuleRecord(Protocol):
     """A record of rules: a dataclass whose fields are functions, and a name."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -17,7 +17,7 @@ class Rules(Protocol):
         """The release or version whose rules these are."""
 
 
-RulesT = TypeVar("RulesT", bound=Rules)
+RulesT = TypeVar("RulesT", bound=RuleRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def weaken(protocol: RulesT, mutant: Mutant) -> RulesT:
     return replace(protocol, **changes)
 
 
-def differing_fields(one: Rules, other: Rules) -> tuple[str, ...]:
+def differing_fields(one: RuleRecord, other: RuleRecord) -> tuple[str, ...]:
     """The rules and traits in which two protocols of one kind differ, by the names of their fields."""
     names = [field.name for field in fields(one) if field.name != "name"]
     return tuple(name for name in names if getattr(one, name) != getattr(other, name))
@@ -56,7 +56,7 @@ def with_field_of(protocol: RulesT, name: str, other: RulesT) -> RulesT:
     return replace(protocol, **changed)
 
 
-def names_of_rules(protocol: Rules) -> tuple[str, ...]:
+def names_of_rules(protocol: RuleRecord) -> tuple[str, ...]:
     """The fields of a protocol that are rules, which are functions. The other fields are its name and its traits."""
     return tuple(field.name for field in fields(protocol) if _is_rule(getattr(protocol, field.name)))
 
@@ -65,8 +65,8 @@ def _is_rule(value: Any) -> bool:
     return value is None or callable(value)
 
 
-def changed_rules(before: Rules, after: Rules) -> dict[str, tuple[str, str]]:
-    """Which rules differ between two versions: field to the names of the rule functions before and after.
+def changed_rules(before: RuleRecord, after: RuleRecord) -> dict[str, tuple[str, str]]:
+    """The rules that differ between two versions: field to the names of the rule functions before and after.
 
     The two are records of one kind.
     """

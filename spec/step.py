@@ -1,4 +1,4 @@
-"""What a handler returns: the party's new state, and its effects in order.
+"""The result of a handler: the party's new state, and its effects in order.
 
 A handler is a pure function of one party's state and one message, or of the state and the time. It does nothing itself. The
 effects that it returns are values. The caller carries them out **in the order given, each complete before the next begins**.
@@ -8,7 +8,8 @@ All handlers are called alike. `handle_NAME(self, state, request, now)` handles 
 `handle_NAME_response(self, state, asked, response, now)` handles a response, together with the request that it answers.
 `on_NAME(self, state, ...)` handles an event that is no message. `self` is the party that handles: the rules of its release,
 its settings, and its own ids and epochs. `now` is the time in milliseconds; every handler takes it, so that all can be
-called from one table.
+called from one table. Brokers and controllers take it by the clock that never jumps (`MonotonicMs`). The group coordinator
+writes timestamps as well, so its handlers take an `Instant`, which has the time by both clocks.
 
 A party's own kinds of effect stand beside its handlers. The kinds that every party has are here. Effects are not tuples: a
 tuple equals any other with the same fields, so a reply would equal a request.
@@ -17,7 +18,7 @@ tuple equals any other with the same fields, so a reply would equal a request.
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from spec.values import BrokerId
+from kspec.spec.values import BrokerId
 
 StateT = TypeVar("StateT")
 EffectT = TypeVar("EffectT")

@@ -58,6 +58,43 @@ MemberId = NewType("MemberId", str)
 Generation = NewType("Generation", int)
 """The number of one assignment of a group: grows by one with every completed rebalance. Kafka: generation id."""
 
+GroupEpoch = NewType("GroupEpoch", int)
+"""A number that a consumer group counts up (KIP-848): its group epoch, its assignment epoch, a member's epoch."""
+
+
+RequestNumber = NewType("RequestNumber", int)
+"""The number that a connection's owner gives a request whose answer may come much later. Never on the wire."""
+
+MonotonicMs = NewType("MonotonicMs", int)
+"""A time in milliseconds by a clock that goes on evenly and never jumps: for time-outs, sessions, lags and back-offs.
+
+It means something beside others of the same process only, so it is neither stored nor sent. It is counted from a moment that
+was long before any process began, so that 0 is long ago, as it is for Kafka's rules. Kafka: `Time.hiResClockMs`,
+`Time.nanoseconds`.
+"""
+
+
+TimestampMs = NewType("TimestampMs", int)
+"""A time in milliseconds since 1970 by the wall clock of a node, which people may set: for what is written into records, and
+compared with that. Kafka: `Time.milliseconds`.
+"""
+
+
+NO_TIMESTAMP = TimestampMs(-1)
+"""Kafka: `RecordBatch.NO_TIMESTAMP`."""
+
+
+class Instant(NamedTuple):
+    """One moment by both clocks of a node."""
+
+    monotonic: MonotonicMs
+    timestamp: TimestampMs
+
+    def after(self, ms: int) -> MonotonicMs:
+        """The time when so many milliseconds have gone by from here."""
+        return MonotonicMs(self.monotonic + ms)
+
+
 NO_BROKER_EPOCH = BrokerEpoch(-1)
 """Absent broker epoch: the sender does not know it, or its release sends none."""
 
@@ -86,6 +123,9 @@ NO_TOPIC_ID = TopicId(bytes(16))
 NO_MEMBER_ID = MemberId("")
 """Kafka: `JoinGroupRequest.UNKNOWN_MEMBER_ID`."""
 
+NO_GROUP_EPOCH = GroupEpoch(0)
+"""The epochs of a consumer group of which nothing is known."""
+
 NO_GENERATION = Generation(-1)
 """The generation of a commit that comes from no member. Kafka: `OffsetCommitRequest.DEFAULT_GENERATION_ID`."""
 
@@ -101,6 +141,7 @@ class Error(Enum):
     LEADER_NOT_AVAILABLE = 5
     NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
+    REPLICA_NOT_AVAILABLE = 9
     MESSAGE_TOO_LARGE = 10
     STALE_CONTROLLER_EPOCH = 11
     OFFSET_METADATA_TOO_LARGE = 12
@@ -119,6 +160,8 @@ class Error(Enum):
     INVALID_SESSION_TIMEOUT = 26
     REBALANCE_IN_PROGRESS = 27
     INVALID_TIMESTAMP = 32
+    UNSUPPORTED_SASL_MECHANISM = 33
+    ILLEGAL_SASL_STATE = 34
     UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
@@ -129,12 +172,16 @@ class Error(Enum):
     INVALID_REQUEST = 42
     POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
+    LOG_DIR_NOT_FOUND = 57
+    UNKNOWN_PRODUCER_ID = 59
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     FETCH_SESSION_ID_NOT_FOUND = 70
@@ -156,6 +203,9 @@ class Error(Enum):
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
     PRODUCER_FENCED = 90
+    RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+    UNACCEPTABLE_CREDENTIAL = 93
     INVALID_UPDATE_VERSION = 95
     PRINCIPAL_DESERIALIZATION_FAILURE = 97
     SNAPSHOT_NOT_FOUND = 98
@@ -164,12 +214,18 @@ class Error(Enum):
     DUPLICATE_BROKER_REGISTRATION = 101
     BROKER_ID_NOT_REGISTERED = 102
     INCONSISTENT_CLUSTER_ID = 104
+    TRANSACTIONAL_ID_NOT_FOUND = 105
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
     INVALID_REGISTRATION = 119
+    INVALID_REGULAR_EXPRESSION = 128
     UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"
 
@@ -227,7 +283,7 @@ UNDEFINED_EPOCH_END = EpochEndOffset(NO_EPOCH, UNKNOWN_OFFSET)
 
 
 class LeaderAndIsr(NamedTuple):
-    """Who leads a partition, in which epoch, with which in-sync replicas.
+    """A partition's leader, its leader epoch, and its in-sync replicas.
 
     Three places hold one: the controller's (or ZooKeeper's) state of the partition, the request that announces it, and the
     last announcement that a replica has accepted. Kafka: `LeaderAndIsr`.

@@ -1,18 +1,18 @@
-"""What a broker's handlers ask to be done: store, send, answer."""
+"""Effects of a broker's handlers: store, send, answer."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spec.broker.rules.isr.request import WriteIsr
-from spec.log.batch import Batches
-from spec.messages.alter_partition import AlterPartitionRequest
-from spec.messages.delete_records import DeleteRecordsResponse
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.messages.produce import ProduceResponse
-from spec.step import Reply, Send, SendToController
-from spec.values import Epoch, Offset
+from kspec.spec.broker.rules.isr.request import WriteIsr
+from kspec.spec.log.batch import Batches
+from kspec.spec.messages.alter_partition import AlterPartitionRequest
+from kspec.spec.messages.delete_records import DeleteRecordsResponse
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.messages.produce import ProduceResponse
+from kspec.spec.step import Reply, Send, SendToController
+from kspec.spec.values import Epoch, Offset
 
 
 @dataclass(frozen=True, slots=True)

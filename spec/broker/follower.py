@@ -1,10 +1,10 @@
-"""What a follower does: its next request, and its reaction to each answer.
+"""Handlers of a follower: its next request, and its reaction to each answer.
 
 One request is under way at a time. The answer comes with the request, because by then the follower may follow another
 leader. Kafka: `AbstractFetcherThread`, `ReplicaFetcherThread`.
 """
 
-from spec.broker.effects import (
+from kspec.spec.broker.effects import (
     BatchesAppended,
     Effect,
     FollowerRequest,
@@ -14,13 +14,13 @@ from spec.broker.effects import (
     Persist,
     RebuildProducers,
 )
-from spec.broker.partition import Broker, Handled, Partition
-from spec.broker.rules.divergence import is_diverging
-from spec.broker.rules.fetcher import (
-    Asked,
+from kspec.spec.broker.partition import Broker, Handled, Partition
+from kspec.spec.broker.rules.divergence import is_diverging
+from kspec.spec.broker.rules.fetcher import (
     FetchState,
     FetchStatus,
     OnError,
+    PendingFetch,
     Reset,
     Truncation,
     after_records,
@@ -30,25 +30,23 @@ from spec.broker.rules.fetcher import (
     backing_off,
     failed,
     is_fetching,
-    may_truncate_by,
-    needs_no_answer,
     on_fetch_error,
     reset_by_leader_end,
     reset_by_leader_start,
 )
-from spec.log.algebra import LogT
-from spec.log.local_log import append_fetched, move_start, restart, set_high_watermark
-from spec.log.producers import remember_appended
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.step import Send, Step
-from spec.values import Epoch, EpochEndOffset, Error, Offset
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import move_start, set_high_watermark
+from kspec.spec.log.producers import remember_appended
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.step import Send, Step
+from kspec.spec.values import Epoch, EpochEndOffset, Error, MonotonicMs, Offset
 
 # ---- asking
 
 
-def fetch_or_truncate(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
+def fetch_or_truncate(broker: Broker, partition: Partition[LogT], now: MonotonicMs) -> Handled[LogT]:
     """The follower's next request to its leader; a log without any epoch is truncated without asking.
 
     **Kafka:** `AbstractFetcherThread.doWork`.
@@ -57,7 +55,7 @@ def fetch_or_truncate(broker: Broker, partition: Partition[LogT], now: int) -> H
     fetcher = partition.fetcher
     if not is_fetching(fetcher) or fetcher.delayed_until > now:
         return Step(partition)
-    if needs_no_answer(fetcher, partition.local.log):
+    if broker.protocol.needs_no_answer(fetcher, partition.local.log):
         return truncated(broker, partition, Truncation(fetcher.fetch_offset, FetchStatus.FETCHING))
     return Step(partition, (Send(fetcher.leader, next_request(broker, partition)),))
 
@@ -69,9 +67,9 @@ def next_request(broker: Broker, partition: Partition[LogT]) -> FollowerRequest:
     if fetcher.status == FetchStatus.TRUNCATING:
         return OffsetForLeaderEpochRequest(fetch.current_leader_epoch, log.latest_epoch)
     if fetcher.status == FetchStatus.FINDING_END:
-        return ListOffsetsRequest(Wanted.LATEST, fetch.current_leader_epoch)
+        return ListOffsetsRequest(OffsetSpec.LATEST, fetch.current_leader_epoch)
     if fetcher.status == FetchStatus.FINDING_START:
-        return ListOffsetsRequest(Wanted.EARLIEST, fetch.current_leader_epoch)
+        return ListOffsetsRequest(OffsetSpec.EARLIEST, fetch.current_leader_epoch)
     broker_epoch = broker.protocol.names_broker_epoch(broker.broker_epoch)
     return FetchRequest(broker.self_id, fetch, broker_epoch, log.start_offset)
 
@@ -96,13 +94,13 @@ def _cut(end_offset: Offset) -> tuple[Effect, ...]:
 
 
 def handle_offset_for_leader_epoch_response(
-    broker: Broker, partition: Partition[LogT], asked: Asked, response: OffsetForLeaderEpochResponse, now: int
+    broker: Broker, partition: Partition[LogT], asked: PendingFetch, response: OffsetForLeaderEpochResponse, now: MonotonicMs
 ) -> Handled[LogT]:
     """Truncate by the end of an epoch in the leader's log, as the answer to the request `asked` says.
 
     **Kafka:** `AbstractFetcherThread.truncateToEpochEndOffsets`, `maybeTruncateToEpochEndOffsets`.
     """
-    if not may_truncate_by(partition.fetcher, asked.leader_epoch):
+    if not broker.protocol.may_truncate_by(partition.fetcher, asked.leader_epoch):
         return Step(partition)
     if response.error != Error.NONE:
         return _after_error(broker, partition, response.error, asked.leader_epoch, now)
@@ -123,7 +121,7 @@ def truncate_by(broker: Broker, partition: Partition[LogT], end: EpochEndOffset)
 
 
 def handle_fetch_response(
-    broker: Broker, partition: Partition[LogT], asked: Asked, response: FetchResponse, now: int
+    broker: Broker, partition: Partition[LogT], asked: PendingFetch, response: FetchResponse, now: MonotonicMs
 ) -> Handled[LogT]:
     """Append the leader's records, or truncate as the leader says; take its high watermark and log start.
 
@@ -150,7 +148,7 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     """
     fetcher, before = partition.fetcher, partition.local
     records = broker.protocol.takes_records(answer.records, asked_in)
-    appended = append_fetched(before, answer.base_offset, records)
+    appended = broker.protocol.appends(before, answer.base_offset, records)
     if fetcher.fetch_offset != before.log.end_offset or appended.error != Error.NONE:
         return Step(partition._replace(fetcher=failed(fetcher)))
     producers = remember_appended(() if appended.restarted else partition.producers, answer.base_offset, records)
@@ -162,6 +160,7 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     if moved.error != Error.NONE:
         return Step(partition._replace(local=local, fetcher=failed(fetcher), producers=producers), effects)
     if moved.local != local:
+        producers = broker.protocol.producers_after_deletion(producers, moved.local.log.start_offset)
         effects = (*effects, Persist(LogStartMoved(answer.log_start_offset)))
     last_epoch = broker.protocol.last_epoch(fetcher, records)
     fetching = after_records(fetcher, moved.local.log.end_offset, last_epoch)
@@ -171,17 +170,19 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
 # ---- errors
 
 
-def on_no_answer(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
+def on_no_answer(broker: Broker, partition: Partition[LogT], now: MonotonicMs) -> Handled[LogT]:
     """Back off after a failed request to any leader, and after corrupt records.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`, `handlePartitionsWithErrors`.
     """
     if not is_fetching(partition.fetcher):
         return Step(partition)
-    return Step(_with_fetcher(partition, backing_off(partition.fetcher, now + broker.settings.back_off)))
+    return Step(_with_fetcher(partition, backing_off(partition.fetcher, MonotonicMs(now + broker.settings.back_off))))
 
 
-def _after_error(broker: Broker, partition: Partition[LogT], error: Error, asked_in: Epoch, now: int) -> Handled[LogT]:
+def _after_error(
+    broker: Broker, partition: Partition[LogT], error: Error, asked_in: Epoch, now: MonotonicMs
+) -> Handled[LogT]:
     what = on_fetch_error(partition.fetcher, error, asked_in)
     if what == OnError.FAIL:
         return Step(partition._replace(fetcher=failed(partition.fetcher)))
@@ -194,7 +195,7 @@ def _after_error(broker: Broker, partition: Partition[LogT], error: Error, asked
 
 
 def handle_list_offsets_response(
-    broker: Broker, partition: Partition[LogT], asked: Asked, response: ListOffsetsResponse, now: int
+    broker: Broker, partition: Partition[LogT], asked: PendingFetch, response: ListOffsetsResponse, now: MonotonicMs
 ) -> Handled[LogT]:
     """Go on from the end or the start of the leader's log, as asked. The answer counts only in the epoch of the request.
 
@@ -215,7 +216,8 @@ def _reset(broker: Broker, partition: Partition[LogT], reset: Reset) -> Handled[
     local = partition.local
     effects: tuple[Effect, ...] = ()
     if reset.restarted:
-        local, effects = restart(local, reset.offset), (Persist(LogRestarted(reset.offset)), RebuildProducers())
+        local = broker.protocol.restart(local, reset.offset)
+        effects = (Persist(LogRestarted(reset.offset)), RebuildProducers())
     elif reset.offset < local.log.end_offset:
         local, effects = broker.protocol.truncate(local, reset.offset), _cut(reset.offset)
     return Step(partition._replace(local=local, fetcher=after_reset(partition.fetcher, reset, local.log)), effects)

@@ -6,12 +6,12 @@ is answered, so the controller may get a request twice. An answer to an earlier 
 
 from typing import NamedTuple, TypeAlias
 
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.step import SendToController, Step
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Error, Incarnation, Offset
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kspec.spec.step import SendToController, Step
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, Error, Incarnation, MonotonicMs, Offset
 
 
 class CleanShutdown(NamedTuple):
@@ -52,7 +52,7 @@ def next_communication(lifecycle: BrokerLifecycle, metadata_offset: Offset) -> L
 
 
 def handle_broker_registration_response(
-    protocol: BrokerProtocol, lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse, now: int
+    protocol: BrokerProtocol, lifecycle: BrokerLifecycle, response: BrokerRegistrationResponse, now: MonotonicMs
 ) -> LifecycleStep:
     """The incarnation learns its broker epoch. After an error it asks again later.
 
@@ -64,7 +64,7 @@ def handle_broker_registration_response(
 
 
 def handle_broker_heartbeat_response(
-    protocol: BrokerProtocol, lifecycle: BrokerLifecycle, response: BrokerHeartbeatResponse, now: int
+    protocol: BrokerProtocol, lifecycle: BrokerLifecycle, response: BrokerHeartbeatResponse, now: MonotonicMs
 ) -> LifecycleStep:
     """The answer to a heartbeat takes the incarnation one state further. After an error it asks again later.
 
@@ -99,6 +99,19 @@ def begin_controlled_shutdown(lifecycle: BrokerLifecycle) -> LifecycleStep:
     if lifecycle.state == BrokerState.RUNNING:
         return Step(lifecycle._replace(state=BrokerState.PENDING_CONTROLLED_SHUTDOWN))
     return stop(lifecycle)
+
+
+def on_registration_timeout(lifecycle: BrokerLifecycle) -> LifecycleStep:
+    """The time in which a starting incarnation must have been registered is over: it stops, unless it is registered.
+
+    It comes once, `initial.broker.registration.timeout.ms` after the start. A broker that is unregistered later, and
+    registers anew, has no such limit.
+
+    **Kafka:** `BrokerLifecycleManager.RegistrationTimeoutEvent`, whose end makes `BrokerServer.startup` fail: the logs are
+    closed in order, and the process ends with an error.
+    """
+    waits = lifecycle.broker_epoch == NO_BROKER_EPOCH and lifecycle.state != BrokerState.SHUTTING_DOWN
+    return stop(lifecycle) if waits else Step(lifecycle)
 
 
 def stop(lifecycle: BrokerLifecycle) -> LifecycleStep:

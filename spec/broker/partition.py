@@ -6,20 +6,20 @@ Kafka: `Partition`, with the partition's share of `ReplicaManager` and of the fe
 
 from typing import Generic, NamedTuple, TypeAlias
 
-from spec.broker.effects import AnswerProducer, Effect
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.fetcher import NOT_FETCHING, FetchState
-from spec.broker.rules.followers import Brokers, Follower, is_caught_up
-from spec.broker.rules.high_watermark import last_stable_offset, leader_high_watermark
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.broker.rules.leadership import is_leader
-from spec.broker.rules.produce import AppendedRecords, completion, expiry
-from spec.log.algebra import LogT
-from spec.log.local_log import LocalLog, raise_high_watermark
-from spec.log.producers import Producers
-from spec.messages.produce import ProduceResponse
-from spec.step import Step
-from spec.values import (
+from kspec.spec.broker.effects import AnswerProducer, Effect
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING, FetchState
+from kspec.spec.broker.rules.followers import Brokers, Follower, is_caught_up
+from kspec.spec.broker.rules.high_watermark import last_stable_offset, leader_high_watermark
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.broker.rules.leadership import is_leader
+from kspec.spec.broker.rules.produce import AppendedRecords, completion, expiry
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import LocalLog, raise_high_watermark
+from kspec.spec.log.producers import Producers
+from kspec.spec.messages.produce import ProduceResponse
+from kspec.spec.step import Step
+from kspec.spec.values import (
     NO_EPOCH,
     NO_LEADER,
     NO_PARTITION_EPOCH,
@@ -29,6 +29,7 @@ from spec.values import (
     Epoch,
     Error,
     LeaderAndIsr,
+    MonotonicMs,
     Offset,
     PartitionId,
 )
@@ -38,17 +39,18 @@ class BrokerSettings(NamedTuple):
     """The configuration of a partition, with times in milliseconds.
 
     `min_isr`: min.insync.replicas; `max_lag`: replica.lag.time.max.ms; `back_off`: replica.fetch.backoff.ms;
-    `deletes_records`: cleanup.policy contains "delete".
+    `deletes_records`, `compacts_records`: cleanup.policy contains "delete", or "compact".
     """
 
     min_isr: int = 1
     max_lag: int = 30_000
     back_off: int = 1_000
     deletes_records: bool = True
+    compacts_records: bool = True
 
 
 class Broker(NamedTuple):
-    """What a partition's handlers know of their broker: its id, its release's rules, its view of the other brokers."""
+    """A broker as its partitions' handlers see it: its id, its release's rules, its view of the other brokers."""
 
     self_id: BrokerId
     protocol: BrokerProtocol
@@ -119,7 +121,7 @@ def last_stable_offset_of(partition: Partition[LogT]) -> Offset:
     return last_stable_offset(partition.local.high_watermark, partition.first_unstable_offset)
 
 
-def awaited_offsets(broker: Broker, partition: Partition[LogT], now: int) -> tuple[Offset, ...]:
+def awaited_offsets(broker: Broker, partition: Partition[LogT], now: MonotonicMs) -> tuple[Offset, ...]:
     """The known log end offsets of all followers that the high watermark waits for.
 
     **Kafka:** `Partition.maybeIncrementLeaderHW`.
@@ -137,7 +139,7 @@ def awaited_offsets(broker: Broker, partition: Partition[LogT], now: int) -> tup
     )
 
 
-def advance(broker: Broker, partition: Partition[LogT], now: int) -> Partition[LogT]:
+def advance(broker: Broker, partition: Partition[LogT], now: MonotonicMs) -> Partition[LogT]:
     """A leader's state with its high watermark moved as far as allowed. **Kafka:** `Partition.maybeIncrementLeaderHW`."""
     local = partition.local
     may_advance = broker.protocol.may_advance(len(partition.isr.isr), min_isr_of(broker, partition))
@@ -164,7 +166,7 @@ def complete_waiting(broker: Broker, partition: Partition[LogT]) -> Handled[LogT
     return _answer(partition, verdicts)
 
 
-def expire_waiting(partition: Partition[LogT], now: int) -> Handled[LogT]:
+def expire_waiting(partition: Partition[LogT], now: MonotonicMs) -> Handled[LogT]:
     """Answer the acks=all requests whose deadline has passed. **Kafka:** `DelayedProduce.onExpiration`."""
     return _answer(partition, [expiry(waiting.appended, now) for waiting in partition.waiting])
 

@@ -1,19 +1,19 @@
 """Becoming leader or follower of a partition by the metadata; leaving it; and its state after a start."""
 
-from spec.broker.effects import Effect, EpochOpened, LogDeleted, LogTruncated, Persist, RebuildProducers
-from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, leads
-from spec.broker.rules.fetcher import NOT_FETCHING, started
-from spec.broker.rules.followers import Follower, assign, reset_follower
-from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
-from spec.log.algebra import LogT
-from spec.log.local_log import restart
-from spec.log.producers import ProducerBatch, forget, rebuilt_from
-from spec.metadata import LocalChange, LocalRole, PartitionRegistration, has_leader
-from spec.step import Step
-from spec.values import NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, Offset, ProducerId
+from kspec.spec.broker.effects import Effect, EpochOpened, LogDeleted, LogTruncated, Persist, RebuildProducers
+from kspec.spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, leads
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING, started
+from kspec.spec.broker.rules.followers import Follower, assign, reset_follower
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import restart
+from kspec.spec.log.producers import ProducerBatch, forget, rebuilt_from
+from kspec.spec.metadata import LocalChange, LocalRole, PartitionRegistration, has_leader
+from kspec.spec.step import Step
+from kspec.spec.values import NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, MonotonicMs, Offset, ProducerId
 
 
-def apply_change(broker: Broker, partition: Partition[LogT], change: LocalChange, now: int) -> Handled[LogT]:
+def apply_change(broker: Broker, partition: Partition[LogT], change: LocalChange, now: MonotonicMs) -> Handled[LogT]:
     """Apply the difference of two metadata images to this broker's replica, however many records lie between them.
 
     **Kafka:** `ReplicaManager.applyDelta`.
@@ -33,7 +33,9 @@ def _takes(broker: Broker, partition: Partition[LogT], announced: PartitionRegis
     )
 
 
-def become_leader(broker: Broker, partition: Partition[LogT], announced: PartitionRegistration, now: int) -> Handled[LogT]:
+def become_leader(
+    broker: Broker, partition: Partition[LogT], announced: PartitionRegistration, now: MonotonicMs
+) -> Handled[LogT]:
     """Lead, or go on leading, as announced.
 
     The leader takes the announced assignment and ISR. It drops a pending proposal; in `next` only if the announcement is new
@@ -49,7 +51,7 @@ def become_leader(broker: Broker, partition: Partition[LogT], announced: Partiti
     isr = broker.protocol.announced_isr(partition.isr, PartitionIsr(announced.isr, announced.partition_epoch))
     after = partition._replace(leader=broker.self_id, isr=isr, followers=followers, fetcher=NOT_FETCHING)
     effects: tuple[Effect, ...] = ()
-    if announced.leader_epoch > partition.leader_epoch:
+    if broker.protocol.begins_epoch(partition.leader_epoch, announced.leader_epoch):
         opened = _open_epoch(broker, partition, after, announced, now)
         after, effects = opened.state, opened.effects
     completed = complete_waiting(broker, advance(broker, after, now))
@@ -57,15 +59,16 @@ def become_leader(broker: Broker, partition: Partition[LogT], announced: Partiti
 
 
 def _open_epoch(
-    broker: Broker, before: Partition[LogT], after: Partition[LogT], announced: PartitionRegistration, now: int
+    broker: Broker, before: Partition[LogT], after: Partition[LogT], announced: PartitionRegistration, now: MonotonicMs
 ) -> Handled[LogT]:
     epoch, log = announced.leader_epoch, after.local.log
     end_offset = log.end_offset
     knows_followers = broker.protocol.knows_followers(leads(broker, before), before.leader_epoch, epoch)
+    keeps = broker.protocol.keeps_of_followers
     followers = tuple(
         Follower(
             follower.broker,
-            reset_follower(follower.state, now, follower.broker in announced.isr, end_offset, knows_followers),
+            reset_follower(follower.state, now, follower.broker in announced.isr, end_offset, knows_followers, keeps),
         )
         for follower in after.followers
     )
@@ -81,7 +84,7 @@ def become_follower(broker: Broker, partition: Partition[LogT], announced: Parti
     The log is not truncated here, except up to 0.10. **Kafka:** `Partition.makeFollower`,
     `ReplicaManager.applyLocalFollowersDelta`, up to 3.9 also `makeFollowers`.
     """
-    if not _takes(broker, partition, announced):
+    if not _takes(broker, partition, announced) or not broker.protocol.hears_of_leader(announced.leader):
         return Step(partition)
     restarts = broker.protocol.restarts_fetching(
         partition.leader, partition.leader_epoch, announced.leader, announced.leader_epoch
@@ -91,21 +94,13 @@ def become_follower(broker: Broker, partition: Partition[LogT], announced: Parti
         leader=announced.leader, leader_epoch=announced.leader_epoch, isr=isr, epoch_start=UNKNOWN_OFFSET, followers=()
     )
     completed = complete_waiting(broker, after)
-    if not has_leader(announced) or _stops_fetching(broker, announced):
+    in_isr = broker.self_id in announced.isr
+    if not has_leader(announced) or broker.protocol.stops_fetching(broker.shutting_down, in_isr):
         return Step(completed.state._replace(fetcher=NOT_FETCHING), completed.effects)
     if not restarts:
         return completed
     following = _start_following(broker, completed.state)
     return Step(following.state, completed.effects + following.effects)
-
-
-def _stops_fetching(broker: Broker, announced: PartitionRegistration) -> bool:
-    """Whether a broker in controlled shutdown stops fetching already: it is out of the ISR, and fetching would bring it back
-    in.
-
-    **Kafka:** `ReplicaManager.applyLocalFollowersDelta`.
-    """
-    return broker.shutting_down and broker.self_id not in announced.isr
 
 
 def _start_following(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:

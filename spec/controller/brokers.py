@@ -1,6 +1,6 @@
 """The controller's handlers for brokers: registration, heartbeats, the end of sessions."""
 
-from spec.controller.decisions import (
+from kspec.spec.controller.decisions import (
     leads_any,
     partitions_eligible,
     partitions_in_sync,
@@ -9,34 +9,33 @@ from spec.controller.decisions import (
     records_of_fencing,
     update_leader_and_isr,
 )
-from spec.controller.protocol import Controller
-from spec.controller.rules.brokers import (
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.controller.rules.brokers import (
+    BrokerSession,
     ControlState,
-    Session,
     check_broker_epoch,
     check_registration,
     current_control_state,
     have_replayed,
     is_fenced_state,
-    is_shutting_down,
     new_registration,
     next_control_state,
 )
-from spec.controller.state import ControllerState, ControllerStep, decide, has_valid_session, session_of
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.metadata import MetadataRecord, RegisterBrokerRecord, UnregisterBrokerRecord, broker_of
-from spec.step import Reply, Step
-from spec.values import UNKNOWN_OFFSET, BrokerEpoch, Error, Offset
+from kspec.spec.controller.state import ControllerState, ControllerStep, decide, has_valid_session, session_of
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kspec.spec.metadata import MetadataRecord, RegisterBrokerRecord, UnregisterBrokerRecord, broker_of
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerEpoch, Error, MonotonicMs, Offset
 
 
 def handle_broker_registration(
     controller: Controller,
     state: ControllerState,
     request: BrokerRegistrationRequest,
-    now_ms: int,
+    now_ms: MonotonicMs,
 ) -> ControllerStep:
     """A broker registers. A new incarnation is fenced, and gets a new broker epoch.
 
@@ -65,16 +64,16 @@ def handle_broker_registration(
         departure = controller.protocol.departure(existing, request, controller.protocol.elr_enabled(controller.settings))
         updates = records_of_departure(controller, state.image, request.broker, departure)
     answer = BrokerRegistrationResponse(Error.NONE, request.incarnation, registration.broker_epoch)
-    records = (*updates, RegisterBrokerRecord(registration._replace(registered_at=UNKNOWN_OFFSET)))
+    records = (*updates, RegisterBrokerRecord(registration._replace(registered_at=UNKNOWN_OFFSET), request.rack))
     heard = controller.protocol.heard_at_registration(session, again, now_ms)
-    return decide(state, records, answer, Session(request.broker, heard))
+    return decide(state, records, answer, BrokerSession(request.broker, heard))
 
 
 def handle_broker_heartbeat(
     controller: Controller,
     state: ControllerState,
     request: BrokerHeartbeatRequest,
-    now_ms: int,
+    now_ms: MonotonicMs,
 ) -> ControllerStep:
     """A broker sends a heartbeat, and may be fenced, unfenced or shut down.
 
@@ -94,11 +93,13 @@ def handle_broker_heartbeat(
     may_unfence = caught_up and controller.protocol.may_unfence(registration)
     following = next_control_state(current, request, may_unfence, leads_any(image, request.broker), others)
     records = records_of_control(controller, image, registration, current, following)
-    touched = Session(request.broker, now_ms, request.metadata_offset, session.controlled_shutdown_offset)
+    touched = BrokerSession(request.broker, now_ms, request.metadata_offset, session.controlled_shutdown_offset)
     if is_fenced_state(following):
         touched = touched._replace(controlled_shutdown_offset=UNKNOWN_OFFSET)
-    elif following == ControlState.CONTROLLED_SHUTDOWN and not is_shutting_down(session):
-        touched = touched._replace(controlled_shutdown_offset=Offset(image.end_offset + len(records) - 1))
+    elif following == ControlState.CONTROLLED_SHUTDOWN:
+        end = Offset(image.end_offset + len(records) - 1)
+        begun = controller.protocol.shutdown_offset(session.controlled_shutdown_offset, end)
+        touched = touched._replace(controlled_shutdown_offset=begun)
     answer = BrokerHeartbeatResponse(
         Error.NONE,
         is_caught_up=caught_up,
@@ -108,7 +109,7 @@ def handle_broker_heartbeat(
     return decide(state, records, answer, touched)
 
 
-def on_session_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
+def on_session_check(controller: Controller, state: ControllerState, now_ms: MonotonicMs) -> ControllerStep:
     """Fence the unfenced broker that has been silent longest, if its session has expired. One for each tick.
 
     **Kafka:** `ReplicationControlManager.maybeFenceOneStaleBroker`, `BrokerHeartbeatManager.findOneStaleBroker`.
@@ -125,7 +126,7 @@ def on_session_check(controller: Controller, state: ControllerState, now_ms: int
 
 
 def handle_unregister_broker(
-    controller: Controller, state: ControllerState, request: UnregisterBrokerRequest, now_ms: int
+    controller: Controller, state: ControllerState, request: UnregisterBrokerRequest, now_ms: MonotonicMs
 ) -> ControllerStep:
     """A broker's registration is removed, and it leaves every ISR. Where it was eligible, it stays so until it registers
     again.

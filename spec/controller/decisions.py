@@ -4,18 +4,18 @@ The rules are in `spec.controller.rules.partition_change`; this file has their o
 image.
 """
 
-from spec.controller.protocol import Controller, ControllerSettings, settings_of
-from spec.controller.rules.brokers import ControlState, Departure, is_fenced_state
-from spec.controller.rules.partition_change import (
-    Elected,
+from kspec.spec.controller.protocol import Controller, ControllerSettings, settings_of
+from kspec.spec.controller.rules.brokers import ControlState, IncarnationChange, is_fenced_state
+from kspec.spec.controller.rules.partition_change import (
     Election,
-    Target,
+    ElectionOutcome,
+    PartitionTarget,
     record_assignment,
     record_eligible_leaders,
     take_from_eligible,
     unchanged,
 )
-from spec.metadata import (
+from kspec.spec.metadata import (
     NOBODY,
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
@@ -27,7 +27,7 @@ from spec.metadata import (
     PartitionRegistration,
     has_leader,
 )
-from spec.values import BrokerId
+from kspec.spec.values import BrokerId
 
 # ---- a partition
 
@@ -63,7 +63,7 @@ def election_allowed(settings: ControllerSettings) -> Election:
 def change_partition(
     controller: Controller,
     before: PartitionRecord,
-    target: Target,
+    target: PartitionTarget,
     acceptable: frozenset[BrokerId],
     election: Election,
     unclean_shutdown: frozenset[BrokerId] = NOBODY,
@@ -99,8 +99,8 @@ def _remembers_leader(controller: Controller) -> bool:
 
 
 def _complete(
-    controller: Controller, before: PartitionRecord, target: Target, unclean_shutdown: frozenset[BrokerId]
-) -> Target:
+    controller: Controller, before: PartitionRecord, target: PartitionTarget, unclean_shutdown: frozenset[BrokerId]
+) -> PartitionTarget:
     """The target with a finished reassignment completed, and with its eligible leader replicas, where they are in use."""
     completed = controller.protocol.complete_reassignment(target)
     if not controller.protocol.elr_enabled(controller.settings):
@@ -110,7 +110,7 @@ def _complete(
 
 
 def _record_election(
-    controller: Controller, before: PartitionRecord, target: Target, elected: Elected
+    controller: Controller, before: PartitionRecord, target: PartitionTarget, elected: ElectionOutcome
 ) -> PartitionChangeRecord:
     """The record with the leader, if the leader or the leader epoch changes, and with the ISR of an unclean election."""
     partition = before.registration
@@ -126,7 +126,7 @@ def _record_election(
 
 
 def _record_lists(
-    controller: Controller, partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
+    controller: Controller, partition: PartitionRegistration, target: PartitionTarget, record: PartitionChangeRecord
 ) -> PartitionChangeRecord:
     """The record with the eligible leader replicas. An unclean election has set the ISR, and ends both lists."""
     kept = controller.protocol.elr_enabled(controller.settings) and record.isr is None
@@ -135,7 +135,7 @@ def _record_lists(
 
 
 def _record_isr(
-    controller: Controller, partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
+    controller: Controller, partition: PartitionRegistration, target: PartitionTarget, record: PartitionChangeRecord
 ) -> PartitionChangeRecord:
     """The record with the target's ISR, unless an unclean election has set it; an empty ISR needs eligible leader
     replicas."""
@@ -249,17 +249,17 @@ def records_of_departure(
     controller: Controller,
     image: MetadataImage,
     broker: BrokerId,
-    departure: Departure,
+    departure: IncarnationChange,
 ) -> tuple[MetadataRecord, ...]:
     """The records for the partitions that list an earlier incarnation of a broker.
 
     **Kafka:** `ReplicationControlManager.handleBrokerUncleanShutdown`, `handleBrokerShutdown`.
     """
-    if departure == Departure.IGNORED:
+    if departure == IncarnationChange.IGNORED:
         return ()
     gone = frozenset({broker})
     in_sync = partitions_in_sync(image, broker)
-    if departure == Departure.LIKE_FENCING:
+    if departure == IncarnationChange.LIKE_FENCING:
         return update_leader_and_isr(controller, image, in_sync, leaving=gone)
     listed = (*in_sync, *partitions_eligible(image, broker))
     return update_leader_and_isr(controller, image, listed, unclean_shutdown=gone)

@@ -1,24 +1,23 @@
-"""The controller's handlers for partitions: ISR proposals, elections, creation, reassignment."""
+"""The controller's handlers for partitions: ISR proposals, elections, reassignment."""
 
-from spec.controller.decisions import (
+from kspec.spec.controller.decisions import (
     acceptable_leaders,
     change_partition,
     elect_leader,
     election_allowed,
     partitions_without_leader,
 )
-from spec.controller.protocol import Controller, settings_of
-from spec.controller.rules.brokers import check_broker_epoch
-from spec.controller.rules.isr_proposals import check_proposal, ineligible_error, proposed_isr
-from spec.controller.rules.partition_change import Election, unchanged
-from spec.controller.rules.reassignment import check_assignment, check_reassignment, reassigned, reverted
-from spec.controller.state import ControllerState, ControllerStep, decide
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.metadata import (
+from kspec.spec.controller.protocol import Controller, settings_of
+from kspec.spec.controller.rules.brokers import check_broker_epoch
+from kspec.spec.controller.rules.isr_proposals import check_proposal, ineligible_error, proposed_isr
+from kspec.spec.controller.rules.partition_change import Election, unchanged
+from kspec.spec.controller.rules.reassignment import check_reassignment, reassigned, reverted
+from kspec.spec.controller.state import ControllerState, ControllerStep, decide
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.metadata import (
     NO_LEADER_CHANGE,
     NOBODY,
     MetadataImage,
@@ -27,16 +26,15 @@ from spec.metadata import (
     PartitionRegistration,
     broker_of,
     has_leader,
-    is_active,
     merge,
     partition_of,
 )
-from spec.step import Reply, Step
-from spec.values import Epoch, Error, PartitionEpoch, PartitionId
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import Error, MonotonicMs, PartitionId
 
 
 def handle_alter_partition(
-    controller: Controller, state: ControllerState, request: AlterPartitionRequest, now_ms: int
+    controller: Controller, state: ControllerState, request: AlterPartitionRequest, now_ms: MonotonicMs
 ) -> ControllerStep:
     """A leader proposes an ISR.
 
@@ -112,7 +110,7 @@ def check_election_request(partition: PartitionRegistration | None, unclean: boo
 
 
 def handle_elect_leaders(
-    controller: Controller, state: ControllerState, request: ElectLeadersRequest, now_ms: int
+    controller: Controller, state: ControllerState, request: ElectLeadersRequest, now_ms: MonotonicMs
 ) -> ControllerStep:
     """Elect the preferred leader, or any leader, by request; an unclean election even where the topic does not allow it.
 
@@ -132,7 +130,7 @@ def handle_elect_leaders(
     return decide(state, (change,), ErrorResponse(Error.NONE))
 
 
-def on_balance_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
+def on_balance_check(controller: Controller, state: ControllerState, now_ms: MonotonicMs) -> ControllerStep:
     """Elect preferred replicas where they do not lead and can.
 
     **Kafka:** `ReplicationControlManager.maybeBalancePartitionLeaders`; `auto.leader.rebalance.enable`.
@@ -144,7 +142,7 @@ def on_balance_check(controller: Controller, state: ControllerState, now_ms: int
     return decide(state, tuple(change for change in changes if change is not None), None)
 
 
-def on_unclean_election_check(controller: Controller, state: ControllerState, now_ms: int) -> ControllerStep:
+def on_unclean_election_check(controller: Controller, state: ControllerState, now_ms: MonotonicMs) -> ControllerStep:
     """Elect leaders for partitions without one whose topics allow leaders out of sync.
 
     **Kafka:** `ReplicationControlManager.maybeElectUncleanLeaders`; `unclean.leader.election.interval.ms`, since 3.9.
@@ -158,27 +156,11 @@ def on_unclean_election_check(controller: Controller, state: ControllerState, no
     return decide(state, tuple(change for change in changes if change is not None), None)
 
 
-def handle_create_topics(
-    controller: Controller, state: ControllerState, request: CreateTopicsRequest, now_ms: int
-) -> ControllerStep:
-    """A new partition: its active replicas are in sync, and the first of them leads.
-
-    Errors: `INVALID_REPLICA_ASSIGNMENT` if no replica is active, or the assignment is invalid.
-
-    **Kafka:** `ReplicationControlManager.createTopic`, `buildPartitionRegistration`.
-    """
-    active = [replica for replica in request.replicas if is_active(state.image.brokers, replica)]
-    if not active or check_assignment(state.image.brokers, request.replicas) != Error.NONE:
-        return Step(state, (Reply(ErrorResponse(Error.INVALID_REPLICA_ASSIGNMENT)),))
-    created = PartitionRegistration(request.replicas, frozenset(active), active[0], Epoch(0), PartitionEpoch(0))
-    return decide(state, (PartitionRecord(request.partition_id, created),), ErrorResponse(Error.NONE))
-
-
 def handle_alter_partition_reassignments(
     controller: Controller,
     state: ControllerState,
     request: AlterPartitionReassignmentsRequest,
-    now_ms: int,
+    now_ms: MonotonicMs,
 ) -> ControllerStep:
     """Move a partition to other replicas, or cancel a move.
 
@@ -207,7 +189,7 @@ def handle_alter_partition_reassignments(
 
 
 def on_min_isr_change(
-    controller: Controller, state: ControllerState, now_ms: int, partitions: frozenset[PartitionId] | None = None
+    controller: Controller, state: ControllerState, now_ms: MonotonicMs, partitions: frozenset[PartitionId] | None = None
 ) -> ControllerStep:
     """`min.insync.replicas` has changed: replicas that were eligible under the old value are no longer eligible.
 

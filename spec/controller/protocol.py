@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from spec.controller.rules.brokers import Departure, Session
-from spec.controller.rules.partition_change import Elected, Election, Target
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import BrokerRegistration, MetadataImage, PartitionChangeRecord, PartitionRegistration
-from spec.values import BrokerEpoch, BrokerId, Error, Offset, PartitionId
+from kspec.spec.controller.rules.brokers import BrokerSession, IncarnationChange
+from kspec.spec.controller.rules.partition_change import Election, ElectionOutcome, PartitionTarget
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.metadata import BrokerRegistration, MetadataImage, PartitionChangeRecord, PartitionRegistration
+from kspec.spec.values import BrokerEpoch, BrokerId, Error, MonotonicMs, Offset, PartitionId
 
 
 class PartitionSettings(NamedTuple):
@@ -46,6 +46,26 @@ class ControllerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The settings of a node that concern topics. Kafka: `QuorumController.Builder`, `KafkaConfig`."""
+
+    default_partitions: int = 1
+    """`num.partitions`."""
+
+    default_replication_factor: int = 1
+    """`default.replication.factor`."""
+
+    node: tuple[tuple[str, str], ...] = ()
+    """Settings in `server.properties`, by name."""
+
+    node_defaults: tuple[tuple[str, str], ...] = ()
+    """The defaults of a broker's settings, by name, as far as there are any."""
+
+    node_id: int = 0
+    """`node.id`: of the broker that describes its settings."""
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerProtocol:
     """The rules in which Kafka's KRaft controllers differ."""
 
@@ -56,25 +76,25 @@ class ControllerProtocol:
     elr_enabled: Callable[[ControllerSettings], bool]
     """Whether eligible leader replicas are in use."""
 
-    eligible_leaders: Callable[[PartitionRegistration, Target, int, frozenset[BrokerId]], Target]
-    """Which replicas are eligible leader replicas, where they are in use."""
+    eligible_leaders: Callable[[PartitionRegistration, PartitionTarget, int, frozenset[BrokerId]], PartitionTarget]
+    """The eligible leader replicas, where they are in use."""
 
-    complete_reassignment: Callable[[Target], Target]
-    """When a reassignment is over."""
+    complete_reassignment: Callable[[PartitionTarget], PartitionTarget]
+    """The target after the end of a reassignment, if it is over."""
 
-    elect: Callable[[PartitionRegistration, Target, frozenset[BrokerId], Election, bool], Elected]
-    """Which replica leads."""
+    elect: Callable[[PartitionRegistration, PartitionTarget, frozenset[BrokerId], Election, bool], ElectionOutcome]
+    """The election of a leader."""
 
-    last_known_leader: Callable[[PartitionRegistration, Target, frozenset[BrokerId], bool], bool]
+    last_known_leader: Callable[[PartitionRegistration, PartitionTarget, frozenset[BrokerId], bool], bool]
     """Whether the last leader may be elected."""
 
     remembers_leader: Callable[[PartitionRegistration, PartitionChangeRecord], PartitionChangeRecord]
-    """What a change of the partition says about its last known leader, where that is remembered."""
+    """The last known leader in a change of the partition, where that is remembered."""
 
     marks_recovering: Callable[[PartitionRegistration], bool]
     """Whether an unclean election sets the partition's recovery state."""
 
-    opens_epoch: Callable[[PartitionRegistration, Target], bool]
+    opens_epoch: Callable[[PartitionRegistration, PartitionTarget], bool]
     """Whether a change that keeps the leader opens a new leader epoch."""
 
     check_controller_ahead: Callable[[PartitionRegistration, AlterPartitionRequest], Error]
@@ -87,31 +107,34 @@ class ControllerProtocol:
     """Whether a proposed member may be in the ISR."""
 
     ends_refused: Callable[[Error], bool]
-    """Which refusals of a proposal are written to the partition, so that no other copy of it can be granted."""
+    """Whether a refusal of a proposal is written to the partition, so that no other copy of it can be granted."""
 
     moved_away: Callable[[AlterPartitionRequest], Error]
     """The answer to a leader that loses the leadership by its own proposal."""
 
     register_again: Callable[[BrokerRegistration, BrokerRegistrationRequest, BrokerEpoch], BrokerRegistration]
-    """What a second registration of the same incarnation does."""
+    """The registration after a second one of the same incarnation."""
 
-    valid_session: Callable[[Session, bool, int, int], bool]
+    valid_session: Callable[[BrokerSession, bool, MonotonicMs, int], bool]
     """Whether a registered broker, by its session and whether it is fenced, keeps another incarnation from registering."""
 
-    heard_at_registration: Callable[[Session | None, bool, int], int]
-    """When a broker that registers was last heard from."""
+    heard_at_registration: Callable[[BrokerSession | None, bool, MonotonicMs], MonotonicMs]
+    """The time of the last contact with a broker that registers."""
 
-    departure: Callable[[BrokerRegistration | None, BrokerRegistrationRequest, bool], Departure]
-    """How a new incarnation changes the partitions that list the incarnation before."""
+    departure: Callable[[BrokerRegistration | None, BrokerRegistrationRequest, bool], IncarnationChange]
+    """The change by a new incarnation to the partitions that list the incarnation before."""
 
     caught_up: Callable[[MetadataImage, BrokerRegistration, Offset], bool]
-    """What a broker must have replayed before it is unfenced."""
+    """Whether a broker has replayed enough to be unfenced."""
 
     may_unfence: Callable[[BrokerRegistration], bool]
     """Whether a fenced broker may be unfenced, by its registration."""
 
     marks_shutdown: Callable[[BrokerRegistration], bool]
     """Whether the beginning of a controlled shutdown goes into the metadata."""
+
+    shutdown_offset: Callable[[Offset, Offset], Offset]
+    """The offset that the others must replay before a broker stops: by the one before, and the end of the log."""
 
     # ---- Traits of these rules, for models that are built on them
 
@@ -125,6 +148,7 @@ class Controller:
 
     protocol: ControllerProtocol
     settings: ControllerSettings = ControllerSettings()
+    topics: TopicSettings = TopicSettings()
 
 
 def settings_of(settings: ControllerSettings, partition_id: PartitionId) -> ControllerSettings:

@@ -3,29 +3,57 @@
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from spec.controller.rules.brokers import NEVER_MS, Session, is_valid_session
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.metadata import BrokerRegistration, MetadataImage, MetadataRecord, replay_all
-from spec.step import Reply, Step
-from spec.values import BrokerId, Epoch, Error, Offset
+from kspec.spec.controller.rules.brokers import NEVER_MS, BrokerSession, is_valid_session
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kspec.spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from kspec.spec.messages.topics.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+)
+from kspec.spec.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from kspec.spec.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kspec.spec.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kspec.spec.metadata import BrokerRegistration, MetadataImage, MetadataRecord, replay_all
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import BrokerId, Epoch, Error, MonotonicMs, Offset
 
-Answer: TypeAlias = AlterPartitionResponse | BrokerRegistrationResponse | BrokerHeartbeatResponse | ErrorResponse
+NOT_STORED = Error.UNKNOWN_SERVER_ERROR
+"""The error for a change that was decided, and that the metadata log could not take.
 
+**Kafka:** `EventHandlerExceptionInfo.fromInternal`; the fault handler then ends the process.
+"""
+
+Answer: TypeAlias = (
+    AllocateProducerIdsResponse
+    | AlterConfigsResponse
+    | AlterPartitionResponse
+    | BrokerHeartbeatResponse
+    | BrokerRegistrationResponse
+    | CreatePartitionsResponse
+    | CreateTopicsResponse
+    | DeleteTopicsResponse
+    | ErrorResponse
+)
 
 ControllerRequest: TypeAlias = (
-    AlterPartitionReassignmentsRequest
+    AllocateProducerIdsRequest
+    | AlterConfigsRequest
+    | AlterPartitionReassignmentsRequest
     | AlterPartitionRequest
     | BrokerHeartbeatRequest
     | BrokerRegistrationRequest
+    | CreatePartitionsRequest
     | CreateTopicsRequest
+    | DeleteTopicsRequest
     | ElectLeadersRequest
+    | IncrementalAlterConfigsRequest
     | UnregisterBrokerRequest
 )
 
@@ -52,7 +80,7 @@ class ControllerState(NamedTuple):
 
     controller_epoch: Epoch
     image: MetadataImage
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[BrokerSession, ...] = ()
 
 
 ControllerStep: TypeAlias = Step[ControllerState, ControllerEffect]
@@ -69,7 +97,7 @@ def check_append(log_epoch: Epoch, end_offset: Offset, append: AppendRecords) ->
     return Error.NONE if current else Error.NOT_CONTROLLER
 
 
-def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: int) -> ControllerState:
+def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: MonotonicMs) -> ControllerState:
     """A new controller: the committed image, and a new session for every broker that is not fenced (time in milliseconds).
 
     State that is not in the log is lost: when each broker was last heard from, and when its controlled shutdown began.
@@ -77,7 +105,7 @@ def activate(controller_epoch: Epoch, image: MetadataImage, now_ms: int) -> Cont
 
     **Kafka:** `QuorumController.claim`, `ClusterControlManager.activate`.
     """
-    sessions = tuple(Session(one.broker, NEVER_MS if one.fenced else now_ms) for one in image.brokers)
+    sessions = tuple(BrokerSession(one.broker, NEVER_MS if one.fenced else now_ms) for one in image.brokers)
     return ControllerState(controller_epoch, image, sessions)
 
 
@@ -96,11 +124,13 @@ def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> Co
             answer = BrokerRegistrationResponse(Error.NOT_CONTROLLER, incarnation)
         case BrokerHeartbeatRequest():
             answer = BrokerHeartbeatResponse(Error.NOT_CONTROLLER)
+        case AllocateProducerIdsRequest():
+            answer = AllocateProducerIdsResponse(Error.NOT_CONTROLLER)
     return Step(state, (Reply(answer),))
 
 
 def decide(
-    state: ControllerState, records: tuple[MetadataRecord, ...], answer: Answer | None, *sessions: Session
+    state: ControllerState, records: tuple[MetadataRecord, ...], answer: Answer | None, *sessions: BrokerSession
 ) -> ControllerStep:
     """Append records, if any; then answer the request, if there is one. `sessions` replace those of the same brokers."""
     replaced = {session.broker for session in sessions}
@@ -115,13 +145,15 @@ def decide(
     return Step(ControllerState(state.controller_epoch, after, by_broker), effects)
 
 
-def session_of(state: ControllerState, broker: BrokerId) -> Session:
+def session_of(state: ControllerState, broker: BrokerId) -> BrokerSession:
     """The session of a registered broker: the active controller has one. **Kafka:** `heartbeatStateOrThrow`."""
     found = [session for session in state.sessions if session.broker == broker]
     assert found, f"the active controller has no session of the registered broker {broker}"
     return found[0]
 
 
-def has_valid_session(state: ControllerState, registration: BrokerRegistration, now_ms: int, timeout_ms: int) -> bool:
+def has_valid_session(
+    state: ControllerState, registration: BrokerRegistration, now_ms: MonotonicMs, timeout_ms: int
+) -> bool:
     """Whether a registered broker counts as alive. **Kafka:** `BrokerHeartbeatManager.hasValidSession`."""
     return is_valid_session(session_of(state, registration.broker), registration.fenced, now_ms, timeout_ms)

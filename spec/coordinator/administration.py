@@ -1,19 +1,23 @@
 """The handlers that look at groups, and delete them; which broker coordinates a group."""
 
-from spec.coordinator.effects import PersistRecords
-from spec.coordinator.group import Group, GroupState, GroupStep, Member, absent, exists, metadata_for
-from spec.coordinator.protocol import Coordinator
-from spec.coordinator.records import GroupRecord, GroupTombstone, OffsetTombstone
-from spec.coordinator.rules.hashing import partition_for
-from spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from spec.messages.groups.describe_groups import DescribedMember, DescribeGroupsRequest, DescribeGroupsResponse
-from spec.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from spec.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from spec.step import Reply, Step
-from spec.values import NO_LEADER, BrokerId, Error
+from kspec.spec.coordinator.effects import PersistRecords
+from kspec.spec.coordinator.group import Group, GroupState, GroupStep, Member, absent, exists, metadata_for
+from kspec.spec.coordinator.modern.group_steps import forgetting
+from kspec.spec.coordinator.protocol import Coordinator
+from kspec.spec.coordinator.records import GroupRecord, OffsetTombstone
+from kspec.spec.coordinator.rules.hashing import partition_for
+from kspec.spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kspec.spec.messages.groups.describe_groups import DescribedMember, DescribeGroupsRequest, DescribeGroupsResponse
+from kspec.spec.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kspec.spec.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import NO_LEADER, BrokerId, Error, Instant
 
 CLASSIC = "classic"
-"""The type of groups of this protocol. Kafka: `Group.GroupType.CLASSIC`."""
+"""The type of groups of the classic protocol. Kafka: `Group.GroupType.CLASSIC`."""
+
+MODERN = "consumer"
+"""The type of groups of KIP-848. Kafka: `Group.GroupType.CONSUMER`."""
 
 
 def find_coordinator(leaders: tuple[BrokerId, ...], request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -30,13 +34,57 @@ def find_coordinator(leaders: tuple[BrokerId, ...], request: FindCoordinatorRequ
     return FindCoordinatorResponse(error, request.group_id, leader)
 
 
-def handle_describe_groups(coordinator: Coordinator, group: Group, request: DescribeGroupsRequest, now: int) -> GroupStep:
-    """A group's state and members. A group that does not exist is dead, which older clients take for an answer.
+GROUP_KEY, TRANSACTION_KEY = 0, 1
+"""The kind of coordinator that FindCoordinator asks for. Kafka: `FindCoordinatorRequest.CoordinatorType`."""
+
+
+def check_coordinator_key(key_type: int) -> Error:
+    """Whether there are coordinators of this kind: of groups alone.
+
+    Errors: `TRANSACTIONAL_ID_AUTHORIZATION_FAILED`, after which no client asks again for a coordinator of transactions;
+    `INVALID_REQUEST` for any other kind.
+
+    **Kafka:** `KafkaApis.getCoordinator`.
+    """
+    if key_type == GROUP_KEY:
+        return Error.NONE
+    return Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if key_type == TRANSACTION_KEY else Error.INVALID_REQUEST
+
+
+def check_coordinated(of_request: Error, is_loading: bool) -> Error:
+    """The error for a group that this broker does not coordinate, or not yet, unless the request is wrong in itself.
+
+    `is_loading`: whether the broker leads the partition of the group, and reads its log.
+
+    Errors: `of_request`, `COORDINATOR_LOAD_IN_PROGRESS`, `NOT_COORDINATOR`.
+
+    **Kafka:** `CoordinatorRuntime.withActiveContextOrThrow`.
+    """
+    if of_request != Error.NONE:
+        return of_request
+    return Error.COORDINATOR_LOAD_IN_PROGRESS if is_loading else Error.NOT_COORDINATOR
+
+
+def check_listable(is_loading: bool) -> Error:
+    """Whether a broker can list its groups. Errors: `COORDINATOR_LOAD_IN_PROGRESS`, while it reads the log of some.
+
+    **Kafka:** `GroupCoordinatorService.listGroups`.
+    """
+    return Error.COORDINATOR_LOAD_IN_PROGRESS if is_loading else Error.NONE
+
+
+def handle_describe_groups(
+    coordinator: Coordinator, group: Group, request: DescribeGroupsRequest, now: Instant
+) -> GroupStep:
+    """A group's state and members. A group that does not exist is dead, which older clients take for an answer; so is a
+    consumer group (KIP-848), which has a request of its own.
 
     Errors: `GROUP_ID_NOT_FOUND`, for newer clients.
 
     **Kafka:** `GroupMetadataManager.describeGroups`, `ClassicGroupMember.describe`.
     """
+    if group.consumer is not None:
+        return handle_describe_groups(coordinator, absent(group.group_id), request, now)._replace(state=group)
     missing = request.reports_missing_group and not exists(group)
     stable = group.state == GroupState.STABLE
     answer = DescribeGroupsResponse(
@@ -61,19 +109,20 @@ def _described(member: Member, protocol_name: str | None) -> DescribedMember:
     )
 
 
-def handle_list_groups(coordinator: Coordinator, group: Group, request: ListGroupsRequest, now: int) -> GroupStep:
+def handle_list_groups(coordinator: Coordinator, group: Group, request: ListGroupsRequest, now: Instant) -> GroupStep:
     """The group, if it passes the filters. The answers of a broker's groups make its list.
 
     **Kafka:** `GroupMetadataManager.listGroups`, `ClassicGroup.asListedGroup`.
     """
     states = {state.strip().lower() for state in request.states}
     types = {one.strip().lower() for one in request.types}
-    listed = exists(group) and (not states or group.state.value.lower() in states) and (not types or CLASSIC in types)
-    entry = ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+    kind = CLASSIC if group.consumer is None else MODERN
+    listed = exists(group) and (not states or group.state.value.lower() in states) and (not types or kind in types)
+    entry = ListedGroup(group.group_id, group.protocol_type or "", group.state.value, kind)
     return Step(group, (Reply(ListGroupsResponse(Error.NONE, (entry,) if listed else ())),))
 
 
-def handle_delete_groups(coordinator: Coordinator, group: Group, request: DeleteGroupsRequest, now: int) -> GroupStep:
+def handle_delete_groups(coordinator: Coordinator, group: Group, request: DeleteGroupsRequest, now: Instant) -> GroupStep:
     """Forget an empty group, and its offsets.
 
     Errors: `GROUP_ID_NOT_FOUND`, `NON_EMPTY_GROUP`.
@@ -88,7 +137,7 @@ def handle_delete_groups(coordinator: Coordinator, group: Group, request: Delete
     partitions = sorted({(commit.topic, commit.partition) for commit in commits})
     records: tuple[GroupRecord, ...] = (
         *(OffsetTombstone(group.group_id, topic, partition) for topic, partition in partitions),
-        GroupTombstone(group.group_id),
+        *forgetting(group),
     )
     answer = DeleteGroupsResponse(Error.NONE, request.group_id)
     return Step(absent(group.group_id), (PersistRecords(records), Reply(answer)))

@@ -1,29 +1,33 @@
-"""What a coordinator's handlers ask to be done: store, and answer."""
+"""Effects of a coordinator's handlers: store, and answer."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spec.coordinator.records import GroupRecord
-from spec.messages.groups.delete_groups import DeleteGroupsResponse
-from spec.messages.groups.describe_groups import DescribeGroupsResponse
-from spec.messages.groups.heartbeat import HeartbeatResponse
-from spec.messages.groups.join_group import JoinGroupResponse
-from spec.messages.groups.leave_group import LeaveGroupResponse
-from spec.messages.groups.list_groups import ListGroupsResponse
-from spec.messages.groups.offset_commit import OffsetCommitResponse
-from spec.messages.groups.offset_delete import OffsetDeleteResponse
-from spec.messages.groups.offset_fetch import OffsetFetchResponse
-from spec.messages.groups.sync_group import SyncGroupResponse
-from spec.step import Reply
+from kspec.spec.coordinator.records import GroupRecord
+from kspec.spec.messages.groups.consumer_group_describe import ConsumerGroupDescribeResponse
+from kspec.spec.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from kspec.spec.messages.groups.delete_groups import DeleteGroupsResponse
+from kspec.spec.messages.groups.describe_groups import DescribeGroupsResponse
+from kspec.spec.messages.groups.heartbeat import HeartbeatResponse
+from kspec.spec.messages.groups.join_group import JoinGroupResponse
+from kspec.spec.messages.groups.leave_group import LeaveGroupResponse
+from kspec.spec.messages.groups.list_groups import ListGroupsResponse
+from kspec.spec.messages.groups.offset_commit import OffsetCommitResponse
+from kspec.spec.messages.groups.offset_delete import OffsetDeleteResponse
+from kspec.spec.messages.groups.offset_fetch import OffsetFetchResponse
+from kspec.spec.messages.groups.sync_group import SyncGroupResponse
+from kspec.spec.step import Reply
+from kspec.spec.values import RequestNumber
 
 
 @dataclass(frozen=True, slots=True)
 class PersistRecords:
-    """Append these records to the group's partition of `__consumer_offsets`, before any later effect.
+    """Append these records to the group's partition of `__consumer_offsets`, as one batch and before any later effect.
 
-    It is the first effect of a step. If the log refuses the records of a request, none of the step happens: the group stays
-    as it was, and `spec.coordinator.refusals.on_records_refused` says what to do. If it refuses those of an event, the rest
-    of the step happens all the same. Kafka: `CoordinatorResult.records`.
+    It is the first effect of a step. The step counts at once; what it answers to its own request waits until the records are
+    committed. If the log refuses the records of a request, none of the step happens. If it refuses those of an event, the
+    group's offsets stay as they were, and the rest of the step happens all the same (`spec.coordinator.runtime`).
+    Kafka: `CoordinatorResult.records`.
     """
 
     records: tuple[GroupRecord, ...]
@@ -31,14 +35,20 @@ class PersistRecords:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMember:
-    """Answer a member's JoinGroup or SyncGroup by the number of the request: this one or an earlier one."""
+    """Answer a member's JoinGroup or SyncGroup by the number of the request: this one or an earlier one.
 
-    request: int
+    `when_committed`: not before the records of the same step are committed. Kafka: `CoordinatorResult.appendFuture`.
+    """
+
+    request: RequestNumber
     response: JoinGroupResponse | SyncGroupResponse
+    when_committed: bool = False
 
 
 GroupAnswer: TypeAlias = (
     HeartbeatResponse
+    | ConsumerGroupHeartbeatResponse
+    | ConsumerGroupDescribeResponse
     | LeaveGroupResponse
     | OffsetCommitResponse
     | OffsetFetchResponse
@@ -49,3 +59,14 @@ GroupAnswer: TypeAlias = (
 )
 
 GroupEffect: TypeAlias = PersistRecords | AnswerMember | Reply[GroupAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """Answer a request by the number under which it was handed to the group, now or when its records are committed."""
+
+    request: RequestNumber
+    response: GroupAnswer
+
+
+RuntimeEffect: TypeAlias = PersistRecords | AnswerMember | AnswerRequest

@@ -4,24 +4,38 @@ from collections import Counter
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from spec.coordinator.effects import GroupEffect
-from spec.coordinator.records import OffsetCommitRecord
-from spec.coordinator.rules.hashing import in_java_order
-from spec.coordinator.rules.subscription import subscribed_topics
-from spec.messages.groups.join_group import GroupProtocol
-from spec.step import Step
-from spec.values import Error, Generation, GroupId, MemberId, ProducerId
-
-CONSUMER = "consumer"
-"""The protocol type of consumers. Kafka: `ConsumerProtocol.PROTOCOL_TYPE`."""
+from kspec.spec.coordinator.effects import GroupEffect
+from kspec.spec.coordinator.modern.state import ConsumerGroup, is_reconciled, topics_of_group
+from kspec.spec.coordinator.records import OffsetCommitRecord
+from kspec.spec.coordinator.rules.hashing import in_java_order
+from kspec.spec.coordinator.rules.subscription import subscribed_topics
+from kspec.spec.messages.groups.join_group import CONSUMER, GroupProtocol
+from kspec.spec.step import Step
+from kspec.spec.values import (
+    Error,
+    Generation,
+    GroupId,
+    Instant,
+    MemberId,
+    MonotonicMs,
+    ProducerId,
+    RequestNumber,
+    TimestampMs,
+)
 
 
 class GroupState(Enum):
-    """What a group is doing. A group that does not exist is `DEAD`. Kafka: `ClassicGroupState`."""
+    """The state of a group. A group that does not exist is `DEAD`.
+
+    A consumer group (KIP-848) is `ASSIGNING` and `RECONCILING` in place of the two rebalances. Kafka: `ClassicGroupState`,
+    `ConsumerGroup.ConsumerGroupState`.
+    """
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
     STABLE = "Stable"
     DEAD = "Dead"
 
@@ -48,28 +62,32 @@ class Member(NamedTuple):
     protocol_type: str
     protocols: tuple[GroupProtocol, ...]
     assignment: bytes = b""
-    join_request: int | None = None
-    sync_request: int | None = None
+    join_request: RequestNumber | None = None
+    sync_request: RequestNumber | None = None
     is_new: bool = False
-    session_deadline_ms: int | None = None
+    session_deadline_ms: MonotonicMs | None = None
 
 
 class PendingMember(NamedTuple):
     """A member that has been told its id and has yet to join with it. Kafka: `ClassicGroup.pendingJoinMembers`."""
 
     member_id: MemberId
-    session_deadline_ms: int
+    session_deadline_ms: MonotonicMs
 
 
 class PendingOffset(NamedTuple):
-    """An offset that is committed once its transaction is. Kafka: `OffsetMetadataManager.pendingTransactionalOffsets`."""
+    """An offset that is committed once its transaction is. Kafka: `OffsetMetadataManager.pendingTransactionalOffsets`.
+
+    `is_overtaken`: another offset of the same partition has been committed since, and stays when the transaction ends.
+    """
 
     producer_id: ProducerId
     commit: OffsetCommitRecord
+    is_overtaken: bool = False
 
 
 class InitialDelay(NamedTuple):
-    """How an empty group waits for further members: the delay under way, and what may be added, in milliseconds."""
+    """The wait of an empty group for further members: the delay under way, and what may be added, in milliseconds."""
 
     delay_ms: int
     remaining_ms: int
@@ -81,13 +99,14 @@ class Group(NamedTuple):
     `previous` is the state before this one. `members` are in the order in which they joined. `pending_sync` are those who
     have not asked for their assignment. `subscribed`: the topics of all members, `None` if unknown.
     `join_deadline_ms` and `sync_deadline_ms`: when the present step of a rebalance ends (milliseconds). `offsets` are in
-    order of topic and partition. **Leaves out:** groups of the newer protocols (KIP-848, share and streams groups).
+    order of topic and partition, `pending_offsets` in that of the log. `consumer`: what the group is if it is a consumer
+    group (KIP-848), with no `members` of the classic protocol then. **Leaves out:** share and streams groups.
     """
 
     group_id: GroupId
     state: GroupState
     previous: GroupState = GroupState.DEAD
-    state_since_ms: int | None = None
+    state_since_ms: TimestampMs | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
     generation: Generation = Generation(0)
@@ -98,10 +117,11 @@ class Group(NamedTuple):
     subscribed: frozenset[str] | None = None
     new_member_added: bool = False
     initial_delay: InitialDelay | None = None
-    join_deadline_ms: int | None = None
-    sync_deadline_ms: int | None = None
+    join_deadline_ms: MonotonicMs | None = None
+    sync_deadline_ms: MonotonicMs | None = None
     offsets: tuple[OffsetCommitRecord, ...] = ()
     pending_offsets: tuple[PendingOffset, ...] = ()
+    consumer: ConsumerGroup | None = None
 
 
 GroupStep: TypeAlias = Step[Group, GroupEffect]
@@ -117,14 +137,22 @@ def exists(group: Group) -> bool:
     return group.state != GroupState.DEAD
 
 
-def new_group(group_id: GroupId, now: int) -> Group:
+def new_group(group_id: GroupId, now: TimestampMs) -> Group:
     """A group that has just been created. **Kafka:** `GroupMetadataManager.getOrMaybeCreateClassicGroup`."""
     return Group(group_id, GroupState.EMPTY, state_since_ms=now)
 
 
-def transition(group: Group, state: GroupState, now: int) -> Group:
+def created(group: Group, now: TimestampMs) -> Group:
+    """The group of an id that no group has had until now. Offsets that were left for it are its own.
+
+    **Kafka:** `GroupMetadataManager.getOrMaybeCreateClassicGroup`, beside the offsets of `OffsetMetadataManager`.
+    """
+    return new_group(group.group_id, now)._replace(offsets=group.offsets, pending_offsets=group.pending_offsets)
+
+
+def transition(group: Group, state: GroupState, now: Instant) -> Group:
     """The group in another state from now on. **Kafka:** `ClassicGroup.transitionTo`."""
-    return group._replace(state=state, previous=group.state, state_since_ms=now)
+    return group._replace(state=state, previous=group.state, state_since_ms=now.timestamp)
 
 
 # ---- members
@@ -167,10 +195,12 @@ def with_member(group: Group, changed: Member) -> Group:
     return group._replace(members=tuple(replaced))
 
 
-def touched(group: Group, member_id: MemberId, now: int) -> Group:
+def touched(group: Group, member_id: MemberId, now: Instant) -> Group:
     """The group after a sign of life of a member. **Kafka:** `rescheduleClassicGroupMemberHeartbeat`."""
     members = (
-        member._replace(session_deadline_ms=now + member.session_timeout_ms) if member.member_id == member_id else member
+        member._replace(session_deadline_ms=now.after(member.session_timeout_ms))
+        if member.member_id == member_id
+        else member
         for member in group.members
     )
     return group._replace(members=tuple(members))
@@ -205,7 +235,7 @@ def rebalance_timeout_ms(group: Group) -> int:
 
 
 def metadata_for(member: Member, protocol_name: str | None) -> bytes:
-    """What a member says of itself under a protocol that it supports. **Kafka:** `ClassicGroupMember.metadata`."""
+    """The metadata of a member under a protocol that it supports. **Kafka:** `ClassicGroupMember.metadata`."""
     return next((offered.metadata for offered in member.protocols if offered.name == protocol_name), b"")
 
 
@@ -238,8 +268,14 @@ def select_protocol(group: Group) -> str | None:
 
 
 def _common_protocols(group: Group) -> frozenset[str]:
-    counts = Counter(offered.name for member in group.members for offered in member.protocols)
-    return frozenset(name for name, count in counts.items() if count == len(group.members))
+    """The protocols of all members. One that a member names twice does not count, unless there is no other.
+
+    **Kafka:** `ClassicGroup.candidateProtocols`. **Leaves out:** that a group without any other is stuck there.
+    """
+    mentions = Counter(offered.name for member in group.members for offered in member.protocols)
+    members = Counter(name for member in group.members for name in {offered.name for offered in member.protocols})
+    of_all = frozenset(name for name, count in members.items() if count == len(group.members))
+    return frozenset(name for name in of_all if mentions[name] == len(group.members)) or of_all
 
 
 def topics_of_members(group: Group) -> frozenset[str] | None:
@@ -266,3 +302,29 @@ def is_subscribed(group: Group, topic: str) -> bool:
     **Kafka:** `ClassicGroup.isSubscribedToTopic`.
     """
     return group.protocol_type == CONSUMER if group.subscribed is None else topic in group.subscribed
+
+
+# ---- consumer groups
+
+
+def state_of_consumers(consumer: ConsumerGroup) -> GroupState:
+    """The state of a consumer group. **Kafka:** `ConsumerGroup.maybeUpdateGroupState`."""
+    if not consumer.members:
+        return GroupState.EMPTY
+    if consumer.epoch > consumer.assignment_epoch:
+        return GroupState.ASSIGNING
+    done = all(is_reconciled(consumer, member) for member in consumer.members)
+    return GroupState.STABLE if done else GroupState.RECONCILING
+
+
+def as_consumer_group(group: Group, consumer: ConsumerGroup | None) -> Group:
+    """The group as this consumer group, `None` for none; its offsets stay. **Kafka:** `GroupMetadataManager.groups`."""
+    gone = absent(group.group_id)._replace(offsets=group.offsets, pending_offsets=group.pending_offsets)
+    if consumer is None:
+        return gone
+    return gone._replace(
+        state=state_of_consumers(consumer),
+        protocol_type=CONSUMER,
+        subscribed=topics_of_group(consumer),
+        consumer=consumer,
+    )

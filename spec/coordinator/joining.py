@@ -1,25 +1,27 @@
 """The handler of JoinGroup: new members, dynamic and static, and members that join again."""
 
-from spec.coordinator.effects import AnswerMember, PersistRecords
-from spec.coordinator.group import (
+from kspec.spec.coordinator.effects import AnswerMember, PersistRecords
+from kspec.spec.coordinator.group import (
     Group,
     GroupState,
     GroupStep,
     Member,
     PendingMember,
     check_member,
+    created,
     exists,
     is_pending,
     member_of,
-    new_group,
+    metadata_for,
     select_protocol,
     static_member,
     supports,
     with_member,
     without,
 )
-from spec.coordinator.protocol import Coordinator
-from spec.coordinator.rebalance import (
+from kspec.spec.coordinator.modern.group_steps import tombstones_of_group
+from kspec.spec.coordinator.protocol import Coordinator
+from kspec.spec.coordinator.rebalance import (
     answer_join,
     answer_sync,
     complete_join_phase,
@@ -30,14 +32,15 @@ from spec.coordinator.rebalance import (
     rebalance_or_complete_join,
     then,
 )
-from spec.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from spec.messages.groups.sync_group import SyncGroupResponse
-from spec.step import Step
-from spec.values import NO_MEMBER_ID, Error, MemberId
+from kspec.spec.coordinator.rules.subscription import subscribed_topics
+from kspec.spec.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
+from kspec.spec.messages.groups.sync_group import SyncGroupResponse
+from kspec.spec.step import Step
+from kspec.spec.values import NO_MEMBER_ID, Error, Instant, MemberId
 
 
 def check_join_request(coordinator: Coordinator, request: JoinGroupRequest) -> Error:
-    """What is looked at before the group, also by a broker that does not coordinate it.
+    """The error of a request before the group is read, also by a broker that does not coordinate it.
 
     Errors: `INVALID_GROUP_ID`, `INVALID_SESSION_TIMEOUT`.
 
@@ -50,13 +53,14 @@ def check_join_request(coordinator: Coordinator, request: JoinGroupRequest) -> E
     return Error.NONE if in_range else Error.INVALID_SESSION_TIMEOUT
 
 
-def handle_join_group(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now: int) -> GroupStep:
+def handle_join_group(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now: Instant) -> GroupStep:
     """A member joins. It is answered when the next generation begins, or at once with an error or the present generation.
 
     Errors, the first that applies: `INVALID_GROUP_ID`, `INVALID_SESSION_TIMEOUT`, `UNKNOWN_MEMBER_ID` (an id in a group that
     does not exist), `GROUP_MAX_SIZE_REACHED`, `INCONSISTENT_GROUP_PROTOCOL`; for a new dynamic member `MEMBER_ID_REQUIRED`;
     for one that has an id those of `check_member`; `UNKNOWN_SERVER_ERROR` (an id that was given to a dynamic member, with an
-    instance id). A group that is created here is stored, also when the answer is an error.
+    instance id). A group that is created here is stored, also when the answer is an error. It may take the place of a
+    consumer group that is empty; one with members does not come here (`join_consumers`).
 
     **Kafka:** `GroupCoordinatorService.joinGroup`, `GroupMetadataManager.classicGroupJoinToClassicGroup`.
     """
@@ -64,16 +68,17 @@ def handle_join_group(coordinator: Coordinator, group: Group, request: JoinGroup
     if error != Error.NONE:
         return _refuse(group, request, error, request.member_id)
     is_new = request.member_id == NO_MEMBER_ID
-    if exists(group):
+    if exists(group) and group.consumer is None:
         return _join(coordinator, group, request, now)
     if not is_new:
         return _refuse(group, request, Error.UNKNOWN_MEMBER_ID, request.member_id)
-    created = new_group(request.group_id, now)
-    step = _join(coordinator, created, request, now)
-    return Step(step.state, (PersistRecords((group_record(created),)), *step.effects))
+    new = created(group, now.timestamp)
+    step = _join(coordinator, new, request, now)
+    gone = () if group.consumer is None else tombstones_of_group(group)
+    return Step(step.state, (PersistRecords((*gone, group_record(new))), *step.effects))
 
 
-def _join(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now: int) -> GroupStep:
+def _join(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now: Instant) -> GroupStep:
     if not accepts(coordinator, group, request.member_id):
         left = without(group, frozenset({request.member_id}))
         return _refuse(left, request, Error.GROUP_MAX_SIZE_REACHED, NO_MEMBER_ID)
@@ -110,19 +115,21 @@ def _refuse(group: Group, request: JoinGroupRequest, error: Error, member_id: Me
     return Step(group, (AnswerMember(request.request, JoinGroupResponse(error, member_id)),))
 
 
-def _join_as_new(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now: int) -> GroupStep:
+def _join_as_new(coordinator: Coordinator, group: Group, request: JoinGroupRequest, now: Instant) -> GroupStep:
     """A member without an id. **Kafka:** `classicGroupJoinNewStaticMember`, `classicGroupJoinNewDynamicMember`."""
     before = static_member(group, request.instance_id)
     if before is not None:
         return _replace_static_member(coordinator, group, request, before, now)
     if request.instance_id is not None or not request.requires_member_id:
         return _add_member(coordinator, group, request, request.new_member_id, now)
-    pending = PendingMember(request.new_member_id, now + request.session_timeout_ms)
+    pending = PendingMember(request.new_member_id, now.after(request.session_timeout_ms))
     known = group._replace(pending=(*group.pending, pending))
     return _refuse(known, request, Error.MEMBER_ID_REQUIRED, request.new_member_id)
 
 
-def _join_again(coordinator: Coordinator, group: Group, request: JoinGroupRequest, member: Member, now: int) -> GroupStep:
+def _join_again(
+    coordinator: Coordinator, group: Group, request: JoinGroupRequest, member: Member, now: Instant
+) -> GroupStep:
     """A member that is in the group. **Kafka:** `classicGroupJoinExistingMember`.
 
     In a generation it gets that generation's answer again, unless it brings other protocols, or is the leader of a stable
@@ -133,21 +140,22 @@ def _join_again(coordinator: Coordinator, group: Group, request: JoinGroupReques
     completing = group.state == GroupState.COMPLETING_REBALANCE
     if same and (completing or (group.state == GroupState.STABLE and not leads)):
         return Step(group, (AnswerMember(request.request, joined(group, member.member_id)),))
-    return rebalance_or_complete_join(coordinator, with_member(group, _updated(member, request)), now)
+    return rebalance_or_complete_join(coordinator, with_member(group, _updated(coordinator, member, request)), now)
 
 
-def _updated(member: Member, request: JoinGroupRequest) -> Member:
+def _updated(coordinator: Coordinator, member: Member, request: JoinGroupRequest) -> Member:
     """The member after a JoinGroup, for the answer to which it waits. **Kafka:** `ClassicGroup.updateMember`."""
+    renewed = coordinator.protocol.renewed_timeout
     return member._replace(
         protocols=request.protocols,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
-        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=renewed(member.rebalance_timeout_ms, request.rebalance_timeout_ms),
+        session_timeout_ms=renewed(member.session_timeout_ms, request.session_timeout_ms),
         join_request=request.request,
     )
 
 
 def _add_member(
-    coordinator: Coordinator, group: Group, request: JoinGroupRequest, member_id: MemberId, now: int
+    coordinator: Coordinator, group: Group, request: JoinGroupRequest, member_id: MemberId, now: Instant
 ) -> GroupStep:
     """The member is in the group from now on; the first one's protocol type is the group's.
 
@@ -164,7 +172,7 @@ def _add_member(
         request.protocols,
         join_request=request.request,
         is_new=True,
-        session_deadline_ms=now + coordinator.settings.new_member_timeout_ms,
+        session_deadline_ms=now.after(coordinator.settings.new_member_timeout_ms),
     )
     initial = group.state == GroupState.PREPARING_REBALANCE and group.previous == GroupState.EMPTY
     added = group._replace(
@@ -178,7 +186,7 @@ def _add_member(
 
 
 def _replace_static_member(
-    coordinator: Coordinator, group: Group, request: JoinGroupRequest, before: Member, now: int
+    coordinator: Coordinator, group: Group, request: JoinGroupRequest, before: Member, now: Instant
 ) -> GroupStep:
     """A static member has started again: it takes the place, and the assignment, of its former self, which is fenced.
 
@@ -194,17 +202,24 @@ def _replace_static_member(
         member_id=request.new_member_id,
         sync_request=None,
         is_new=False,
-        session_deadline_ms=now + before.session_timeout_ms,
+        session_deadline_ms=now.after(before.session_timeout_ms),
     )
     replaced = group._replace(
-        members=tuple(_updated(renewed, request) if member == before else member for member in group.members),
+        members=tuple(_updated(coordinator, renewed, request) if member == before else member for member in group.members),
         leader=request.new_member_id if group.leader == before.member_id else group.leader,
     )
-    if group.state == GroupState.STABLE and group.protocol_name == select_protocol(replaced):
+    if group.state == GroupState.STABLE and _stays_stable(coordinator, group, replaced, request):
         return then(Step(replaced, fenced.effects), lambda after: _stay_stable(after, request, leader_or_none(group)))
     if group.state == GroupState.PREPARING_REBALANCE:
-        return then(Step(replaced, fenced.effects), lambda after: complete_join_phase(after, now))
+        return then(Step(replaced, fenced.effects), lambda after: complete_join_phase(coordinator, after, now))
     return then(Step(replaced, fenced.effects), lambda after: prepare_rebalance(coordinator, after, now))
+
+
+def _stays_stable(coordinator: Coordinator, before: Group, after: Group, request: JoinGroupRequest) -> bool:
+    had, has = static_member(before, request.instance_id), static_member(after, request.instance_id)
+    read = (None if one is None else subscribed_topics(metadata_for(one, before.protocol_name)) for one in (had, has))
+    same_topics = len(set(read)) == 1
+    return coordinator.protocol.stays_stable(before.protocol_name == select_protocol(after), same_topics)
 
 
 def _stay_stable(group: Group, request: JoinGroupRequest, former_leader: MemberId) -> GroupStep:
@@ -230,5 +245,6 @@ def _stay_stable(group: Group, request: JoinGroupRequest, former_leader: MemberI
         )
     member = member_of(group, member_id)
     assert member is not None, f"the group has no member {member_id}, which has just joined"
-    answered = answer_join(group, member, response)
-    return Step(answered.state, (PersistRecords((group_record(group),)), *answered.effects))
+    answered = with_member(group, member._replace(join_request=None))
+    answer = AnswerMember(request.request, response, when_committed=True)
+    return Step(answered, (PersistRecords((group_record(group),)), answer))

@@ -1,7 +1,7 @@
 """The handlers of SyncGroup, Heartbeat and LeaveGroup: what members of a generation send."""
 
-from spec.coordinator.effects import AnswerMember, PersistRecords
-from spec.coordinator.group import (
+from kspec.spec.coordinator.effects import AnswerMember, PersistRecords
+from kspec.spec.coordinator.group import (
     Group,
     GroupState,
     GroupStep,
@@ -16,8 +16,8 @@ from spec.coordinator.group import (
     with_member,
     without,
 )
-from spec.coordinator.protocol import Coordinator
-from spec.coordinator.rebalance import (
+from kspec.spec.coordinator.protocol import Coordinator
+from kspec.spec.coordinator.rebalance import (
     assigned,
     complete_join_phase,
     group_record,
@@ -26,25 +26,26 @@ from spec.coordinator.rebalance import (
     remove_and_answer,
     then,
 )
-from spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeftMember, MemberIdentity
-from spec.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from spec.step import Reply, Step
-from spec.values import NO_MEMBER_ID, Error
+from kspec.spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kspec.spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeftMember, MemberIdentity
+from kspec.spec.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import NO_MEMBER_ID, Error, Instant
 
 IN_A_GENERATION = frozenset({GroupState.COMPLETING_REBALANCE, GroupState.STABLE})
 
 
-def handle_sync_group(coordinator: Coordinator, group: Group, request: SyncGroupRequest, now: int) -> GroupStep:
-    """A member asks for its assignment. It is answered when the leader has brought the assignments, and they are stored.
+def handle_sync_group(coordinator: Coordinator, group: Group, request: SyncGroupRequest, now: Instant) -> GroupStep:
+    """A member asks for its assignment. It is answered when the leader has brought the assignments, and they are committed.
 
-    The group is then stable. A member that the leader has forgotten gets an empty assignment.
+    The group is stable from then on (`on_assignment_stored`). A member that the leader has forgotten gets an empty
+    assignment.
 
     Errors: those of `check_sync`.
 
     **Kafka:** `GroupCoordinatorService.syncGroup`, `GroupMetadataManager.classicGroupSyncToClassicGroup`.
     """
-    error = check_sync(group, request)
+    error = check_sync(coordinator, group, request)
     member = member_of(group, request.member_id)
     if member is None or error != Error.NONE:
         return Step(group, (AnswerMember(request.request, SyncGroupResponse(error)),))
@@ -52,7 +53,9 @@ def handle_sync_group(coordinator: Coordinator, group: Group, request: SyncGroup
     if group.state == GroupState.STABLE:
         return Step(synced, (AnswerMember(request.request, assigned(group, member)),))
     waiting = with_member(synced, member._replace(sync_request=request.request))
-    return _stabilize(waiting, request, now) if group.leader == member.member_id else Step(waiting)
+    if group.leader != member.member_id:
+        return Step(waiting)
+    return Step(waiting, (PersistRecords((group_record(_with_assignments(waiting, request)),)),))
 
 
 def check_sync_request(request: SyncGroupRequest, names_protocols: bool) -> Error:
@@ -66,7 +69,7 @@ def check_sync_request(request: SyncGroupRequest, names_protocols: bool) -> Erro
     return Error.INCONSISTENT_GROUP_PROTOCOL if names_protocols and is_missing else Error.NONE
 
 
-def check_sync(group: Group, request: SyncGroupRequest) -> Error:
+def check_sync(coordinator: Coordinator, group: Group, request: SyncGroupRequest) -> Error:
     """Whether a SyncGroup comes from a member of the present generation, for the protocol of the group.
 
     Errors, the first that applies: `INVALID_GROUP_ID`, those of `check_member`, `ILLEGAL_GENERATION`,
@@ -79,7 +82,7 @@ def check_sync(group: Group, request: SyncGroupRequest) -> Error:
     error = check_member(group, request.member_id, request.instance_id)
     if error != Error.NONE:
         return error
-    if request.generation != group.generation:
+    if not coordinator.protocol.is_present_generation(request.generation, group.generation):
         return Error.ILLEGAL_GENERATION
     if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (None, group.protocol_name):
         return Error.INCONSISTENT_GROUP_PROTOCOL
@@ -92,19 +95,37 @@ def _without_pending_sync(group: Group, member: Member) -> Group:
     return group._replace(pending_sync=pending, sync_deadline_ms=group.sync_deadline_ms if pending else None)
 
 
-def _stabilize(group: Group, request: SyncGroupRequest, now: int) -> GroupStep:
+def _with_assignments(group: Group, request: SyncGroupRequest) -> Group:
     by_member = {given.member_id: given.assignment for given in request.assignments}
     members = tuple(
         member._replace(assignment=by_member.get(member.member_id, b""))  # the leader may not know all
         for member in group.members
     )
-    complete = group._replace(members=members)
-    answered = propagate(complete, Error.NONE, now)
-    stable = transition(answered.state, GroupState.STABLE, now)
-    return Step(stable, (PersistRecords((group_record(complete),)), *answered.effects))
+    return group._replace(members=members)
 
 
-def handle_heartbeat(coordinator: Coordinator, group: Group, request: HeartbeatRequest, now: int) -> GroupStep:
+def on_assignment_stored(group: Group, request: SyncGroupRequest, now: Instant) -> GroupStep:
+    """The assignment that a leader has brought is committed: everybody who waits gets theirs, and the group is stable.
+
+    Nothing happens if the group has gone on meanwhile, to another rebalance or another generation.
+
+    **Kafka:** the `appendFuture` of `classicGroupSyncToClassicGroup`, `setAndPropagateAssignment`.
+    """
+    if not awaits_assignment(group, request):
+        return Step(group)
+    answered = propagate(_with_assignments(group, request), Error.NONE, now)
+    return Step(transition(answered.state, GroupState.STABLE, now), answered.effects)
+
+
+def awaits_assignment(group: Group, request: SyncGroupRequest) -> bool:
+    """Whether the assignment of this SyncGroup is for the generation that the group completes.
+
+    **Kafka:** the `appendFuture` of `classicGroupSyncToClassicGroup`.
+    """
+    return group.state == GroupState.COMPLETING_REBALANCE and group.generation == request.generation
+
+
+def handle_heartbeat(coordinator: Coordinator, group: Group, request: HeartbeatRequest, now: Instant) -> GroupStep:
     """A member is alive. Its session begins anew; during a rebalance it is told to join again.
 
     Errors, the first that applies: `INVALID_GROUP_ID`, those of `check_member`, `ILLEGAL_GENERATION`,
@@ -114,7 +135,7 @@ def handle_heartbeat(coordinator: Coordinator, group: Group, request: HeartbeatR
     """
     error = Error.NONE if request.group_id else Error.INVALID_GROUP_ID
     error = check_member(group, request.member_id, request.instance_id) if error == Error.NONE else error
-    if error == Error.NONE and request.generation != group.generation:
+    if error == Error.NONE and not coordinator.protocol.is_present_generation(request.generation, group.generation):
         error = Error.ILLEGAL_GENERATION
     if error != Error.NONE:
         return Step(group, (Reply(HeartbeatResponse(error)),))
@@ -123,7 +144,7 @@ def handle_heartbeat(coordinator: Coordinator, group: Group, request: HeartbeatR
     return Step(touched(group, request.member_id, now), (Reply(answer),))
 
 
-def handle_leave_group(coordinator: Coordinator, group: Group, request: LeaveGroupRequest, now: int) -> GroupStep:
+def handle_leave_group(coordinator: Coordinator, group: Group, request: LeaveGroupRequest, now: Instant) -> GroupStep:
     """Members leave, and the others rebalance.
 
     Errors: `INVALID_GROUP_ID` of the request; of each member `UNKNOWN_MEMBER_ID`, `FENCED_INSTANCE_ID`.
@@ -168,7 +189,7 @@ def _leave(group: Group, identity: MemberIdentity) -> GroupStep:
     return remove_and_answer(group, member)
 
 
-def _go_on_without(coordinator: Coordinator, group: Group, now: int) -> GroupStep:
+def _go_on_without(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     if group.state in IN_A_GENERATION:
         return prepare_rebalance(coordinator, group, now)
-    return complete_join_phase(group, now)
+    return complete_join_phase(coordinator, group, now)

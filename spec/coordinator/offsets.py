@@ -1,52 +1,60 @@
 """The handlers of offsets: commit, fetch, delete, and their end when nobody has needed them for long."""
 
-from spec.coordinator.effects import PersistRecords
-from spec.coordinator.group import (
-    CONSUMER,
+from kspec.spec.coordinator.effects import PersistRecords
+from kspec.spec.coordinator.group import (
     Group,
     GroupState,
     GroupStep,
     absent,
     check_member,
+    created,
     exists,
     is_subscribed,
-    new_group,
     touched,
 )
-from spec.coordinator.loading import replay_all
-from spec.coordinator.protocol import Coordinator
-from spec.coordinator.records import GroupRecord, GroupTombstone, OffsetCommitRecord, OffsetTombstone
-from spec.messages.groups.offset_commit import (
+from kspec.spec.coordinator.loading import replay_all
+from kspec.spec.coordinator.modern.commits import check_commit_of_consumer, check_fetch_of_consumer, commits_partition
+from kspec.spec.coordinator.modern.group_steps import forgetting
+from kspec.spec.coordinator.protocol import Coordinator
+from kspec.spec.coordinator.records import GroupRecord, OffsetCommitRecord, OffsetTombstone
+from kspec.spec.messages.groups.join_group import CONSUMER
+from kspec.spec.messages.groups.offset_commit import (
     DEFAULT_RETENTION,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetToCommit,
     PartitionError,
 )
-from spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from spec.messages.groups.offset_fetch import FetchedOffset, OffsetFetchRequest, OffsetFetchResponse, TopicPartition
-from spec.step import Reply, Step
-from spec.values import NO_MEMBER_ID, NO_TOPIC_ID, Error, TopicId
+from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kspec.spec.messages.groups.offset_fetch import (
+    FetchedOffset,
+    OffsetFetchPartition,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import NO_MEMBER_ID, NO_TOPIC_ID, Error, Instant, TimestampMs, TopicId
 
 RESTS = frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE})
 
 
-def handle_offset_commit(coordinator: Coordinator, group: Group, request: OffsetCommitRequest, now: int) -> GroupStep:
+def handle_offset_commit(coordinator: Coordinator, group: Group, request: OffsetCommitRequest, now: Instant) -> GroupStep:
     """Commit offsets, and answer when they are stored. A commit of a member is a sign of life.
 
-    Errors: those of `check_commit`, of all partitions; of one `OFFSET_METADATA_TOO_LARGE`.
+    Errors: those of `check_commit`, of all partitions; of one `OFFSET_METADATA_TOO_LARGE`, and those of
+    `commits_partition`.
 
     **Kafka:** `OffsetMetadataManager.commitOffset`, `validateOffsetCommit`. **Leaves out:** `UNKNOWN_TOPIC_OR_PARTITION`,
     which `KafkaApis` answers for partitions that do not exist before it asks the coordinator.
     """
-    error = check_commit(group, request)
+    error = check_commit(coordinator, group, request)
     if error != Error.NONE:
         return Step(group, (Reply(commit_refused(request, error)),))
-    committed = group if exists(group) else new_group(request.group_id, now)
+    committed = group if exists(group) else created(group, now.timestamp)
     if group.state in RESTS:
         committed = touched(committed, request.member_id, now)
-    expires = None if request.retention_ms == DEFAULT_RETENTION else _as_long(now + request.retention_ms)
-    errors = tuple(_check_metadata(coordinator, offset) for offset in request.offsets)
+    expires = None if request.retention_ms == DEFAULT_RETENTION else _as_long(now.timestamp + request.retention_ms)
+    errors = tuple(_check_offset(coordinator, group, request, offset) for offset in request.offsets)
     records = tuple(
         OffsetCommitRecord(
             request.group_id,
@@ -55,7 +63,7 @@ def handle_offset_commit(coordinator: Coordinator, group: Group, request: Offset
             offset.offset,
             offset.leader_epoch,
             offset.metadata or "",
-            now,
+            now.timestamp,
             expires,
             offset.topic_id,
         )
@@ -71,31 +79,37 @@ def handle_offset_commit(coordinator: Coordinator, group: Group, request: Offset
     return _store(committed, records, Reply(answer))
 
 
-def check_commit(group: Group, request: OffsetCommitRequest) -> Error:
+def check_commit(coordinator: Coordinator, group: Group, request: OffsetCommitRequest) -> Error:
     """Whether offsets may be committed: by a member in its generation, or by anybody while the group is empty.
 
     A commit that names neither member nor generation comes from a consumer that assigns partitions to itself. It may create
     the group.
 
     Errors, the first that applies: `GROUP_ID_NOT_FOUND` or for older clients `ILLEGAL_GENERATION`, those of `check_member`,
-    `ILLEGAL_GENERATION`, `UNKNOWN_MEMBER_ID`, `REBALANCE_IN_PROGRESS`.
+    `ILLEGAL_GENERATION`, `UNKNOWN_MEMBER_ID`, `REBALANCE_IN_PROGRESS`; of a consumer group those of
+    `check_commit_of_consumer`.
 
     **Kafka:** `OffsetMetadataManager.validateOffsetCommit`, `ClassicGroup.validateOffsetCommit`.
     """
     if not exists(group):
         missing = Error.GROUP_ID_NOT_FOUND if request.reports_missing_group else Error.ILLEGAL_GENERATION
         return Error.NONE if request.generation < 0 else missing
-    if request.generation < 0 and group.state == GroupState.EMPTY:
+    names_member = request.member_id != NO_MEMBER_ID or request.instance_id is not None
+    takes = coordinator.protocol.commits_while_empty(names_member)
+    if request.generation < 0 and group.state == GroupState.EMPTY and takes:
         return Error.NONE
-    if request.generation >= 0 or request.member_id != NO_MEMBER_ID or request.instance_id is not None:
+    if group.consumer is not None:
+        return check_commit_of_consumer(coordinator.protocol, group.consumer, request)
+    if request.generation >= 0 or names_member:
         error = check_member(group, request.member_id, request.instance_id)
         if error != Error.NONE:
             return error
-        if request.generation != group.generation:
+        if not coordinator.protocol.is_present_generation(request.generation, group.generation):
             return Error.ILLEGAL_GENERATION
     else:
         return Error.UNKNOWN_MEMBER_ID
-    return Error.REBALANCE_IN_PROGRESS if group.state == GroupState.COMPLETING_REBALANCE else Error.NONE
+    completing = group.state == GroupState.COMPLETING_REBALANCE
+    return Error.NONE if coordinator.protocol.may_commit(completing) else Error.REBALANCE_IN_PROGRESS
 
 
 def commit_refused(request: OffsetCommitRequest, error: Error) -> OffsetCommitResponse:
@@ -104,17 +118,21 @@ def commit_refused(request: OffsetCommitRequest, error: Error) -> OffsetCommitRe
     return OffsetCommitResponse(tuple(partitions))
 
 
-def _as_long(time: int) -> int:
+def _as_long(time: int) -> TimestampMs:
     """A time (ms) as a Java `long` holds it: one beyond the end of all times lies before their beginning, and is over.
 
     **Kafka:** `OffsetMetadataManager.expireTimestampMs`, whose addition overflows.
     """
-    return (time + 2**63) % 2**64 - 2**63
+    return TimestampMs((time + 2**63) % 2**64 - 2**63)
 
 
-def _check_metadata(coordinator: Coordinator, offset: OffsetToCommit) -> Error:
+def _check_offset(coordinator: Coordinator, group: Group, request: OffsetCommitRequest, offset: OffsetToCommit) -> Error:
     units = len((offset.metadata or "").encode("utf-16-le", "surrogatepass")) // 2
-    return Error.OFFSET_METADATA_TOO_LARGE if units > coordinator.settings.max_metadata_size else Error.NONE
+    if units > coordinator.settings.max_metadata_size:
+        return Error.OFFSET_METADATA_TOO_LARGE
+    if group.consumer is None or not group.consumer.members:
+        return Error.NONE
+    return commits_partition(coordinator, group.consumer, request, offset)
 
 
 def _store(group: Group, records: tuple[GroupRecord, ...], *answers: Reply) -> GroupStep:  # type: ignore[type-arg]
@@ -124,19 +142,22 @@ def _store(group: Group, records: tuple[GroupRecord, ...], *answers: Reply) -> G
     return Step(replay_all(group, records), (PersistRecords(records), *answers))
 
 
-def handle_offset_fetch(coordinator: Coordinator, group: Group, request: OffsetFetchRequest, now: int) -> GroupStep:
-    """How far the group has read. A group that does not exist has read nothing, which is no error.
+def handle_offset_fetch(coordinator: Coordinator, group: Group, request: OffsetFetchRequest, now: Instant) -> GroupStep:
+    """Answer with the offsets that the group has read. A group that does not exist has read nothing, which is no error.
 
-    Errors: of a partition `UNSTABLE_OFFSET_COMMIT`, if a transaction is open that commits its offset, and the client wants
-    stable offsets only.
+    Errors: those of `check_fetch_of_consumer`; of a partition `UNSTABLE_OFFSET_COMMIT`, if a transaction is open that
+    commits its offset, and the client wants stable offsets only.
 
     **Kafka:** `OffsetMetadataManager.fetchOffsets`, `fetchAllOffsets`. **Leaves out:** `UNKNOWN_TOPIC_ID`, which `KafkaApis`
     answers for an id that no topic has.
     """
-    by_partition = {(record.topic, record.partition): record for record in group.offsets}
+    error = Error.NONE if group.consumer is None else check_fetch_of_consumer(group.consumer, request)
+    if error != Error.NONE:
+        return Step(group, (Reply(OffsetFetchResponse(error, request.group_id)),))
+    by_partition = {(record.topic, record.partition): record for record in group.offsets if exists(group)}
     wanted = request.partitions
     if wanted is None:
-        wanted = tuple(TopicPartition(topic, partition) for topic, partition in by_partition)
+        wanted = tuple(OffsetFetchPartition(topic, partition) for topic, partition in by_partition)
     unstable = {(pending.commit.topic, pending.commit.partition) for pending in group.pending_offsets}
     fetched = []
     for asked in wanted:
@@ -166,7 +187,7 @@ def _of_another_topic(committed: TopicId, asked: TopicId) -> bool:
     return NO_TOPIC_ID not in (committed, asked) and committed != asked
 
 
-def handle_offset_delete(coordinator: Coordinator, group: Group, request: OffsetDeleteRequest, now: int) -> GroupStep:
+def handle_offset_delete(coordinator: Coordinator, group: Group, request: OffsetDeleteRequest, now: Instant) -> GroupStep:
     """Forget offsets of topics that the group does not read.
 
     Errors: `INVALID_GROUP_ID`, `GROUP_ID_NOT_FOUND`, `NON_EMPTY_GROUP` (members of another type than consumers); of a
@@ -199,7 +220,7 @@ def _check_delete(group: Group, request: OffsetDeleteRequest) -> Error:
     return Error.NON_EMPTY_GROUP if in_use else Error.NONE
 
 
-def on_offsets_expiry(coordinator: Coordinator, group: Group, now: int) -> GroupStep:
+def on_offsets_expiry(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     """Forget the offsets whose time is over, and an empty group that has none left. Due every
     `offsets.retention.check.interval.ms`.
 
@@ -211,29 +232,30 @@ def on_offsets_expiry(coordinator: Coordinator, group: Group, now: int) -> Group
         for record in group.offsets
         if not is_subscribed(group, record.topic)
         and (record.topic, record.partition) not in pending
-        and _is_expired(coordinator, group, record, now)
+        and _is_expired(coordinator, group, record, now.timestamp)
     )
     records: tuple[GroupRecord, ...] = tuple(
         OffsetTombstone(record.group_id, record.topic, record.partition) for record in expired
     )
     forgotten = group.state == GroupState.EMPTY and not pending and len(expired) == len(group.offsets)
     if forgotten:
-        step = _store(group, (*records, GroupTombstone(group.group_id)))
+        step = _store(group, (*records, *forgetting(group)))
         return Step(absent(group.group_id), step.effects)
     return _store(group, records)
 
 
-def _is_expired(coordinator: Coordinator, group: Group, record: OffsetCommitRecord, now: int) -> bool:
+def _is_expired(coordinator: Coordinator, group: Group, record: OffsetCommitRecord, now: TimestampMs) -> bool:
     """Whether a committed offset has been kept long enough (KIP-211).
 
-    The time runs from the end of the group's last member; for topics that the members of a stable group no longer read, and
-    for consumers that are in no group, from the commit.
+    The time runs from the end of the group's last member; for topics that the members no longer read, for consumers that are
+    in no group, and in a consumer group, from the commit. Whether the group must be stable for that depends on the release.
 
     **Kafka:** `ClassicGroup.offsetExpirationCondition`, `OffsetExpirationConditionImpl`.
     """
     empty = group.state == GroupState.EMPTY
-    reads_others = group.state == GroupState.STABLE and group.protocol_type == CONSUMER and group.subscribed is not None
-    if group.protocol_type is not None and not empty and not reads_others:
+    knows_topics = group.protocol_type == CONSUMER and group.subscribed is not None
+    reads_others = coordinator.protocol.expires_with_members(group.state == GroupState.STABLE, knows_topics)
+    if group.consumer is None and group.protocol_type is not None and not empty and not reads_others:
         return False
     if record.expires_at_ms is not None:
         return now >= record.expires_at_ms
@@ -243,7 +265,7 @@ def _is_expired(coordinator: Coordinator, group: Group, record: OffsetCommitReco
     return now - begins >= coordinator.settings.offsets_retention_ms
 
 
-def on_topic_deleted(coordinator: Coordinator, group: Group, topic: str, topic_id: TopicId, now: int) -> GroupStep:
+def on_topic_deleted(coordinator: Coordinator, group: Group, topic: str, topic_id: TopicId, now: Instant) -> GroupStep:
     """A topic is deleted, and the group's offsets in it with it. **Kafka:** `OffsetMetadataManager.onTopicsDeleted`."""
     commits = (*group.offsets, *(pending.commit for pending in group.pending_offsets))
     gone = {commit.partition for commit in commits if commit.topic == topic and commit.topic_id in (NO_TOPIC_ID, topic_id)}

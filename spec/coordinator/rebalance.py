@@ -6,8 +6,8 @@ last member has left.
 
 from collections.abc import Callable
 
-from spec.coordinator.effects import AnswerMember, GroupEffect, PersistRecords
-from spec.coordinator.group import (
+from kspec.spec.coordinator.effects import AnswerMember, GroupEffect, PersistRecords
+from kspec.spec.coordinator.group import (
     MAY_REBALANCE,
     Group,
     GroupState,
@@ -23,12 +23,12 @@ from spec.coordinator.group import (
     with_member,
     without,
 )
-from spec.coordinator.protocol import Coordinator
-from spec.coordinator.records import GroupMetadataRecord, GroupRecord, MemberRecord
-from spec.messages.groups.join_group import JoinedMember, JoinGroupResponse
-from spec.messages.groups.sync_group import SyncGroupResponse
-from spec.step import Step
-from spec.values import NO_MEMBER_ID, Error, Generation, MemberId
+from kspec.spec.coordinator.protocol import Coordinator
+from kspec.spec.coordinator.records import GroupMetadataRecord, GroupRecord, MemberRecord
+from kspec.spec.messages.groups.join_group import JoinedMember, JoinGroupResponse
+from kspec.spec.messages.groups.sync_group import SyncGroupResponse
+from kspec.spec.step import Step
+from kspec.spec.values import NO_MEMBER_ID, Error, Generation, Instant, MemberId
 
 
 def then(before: GroupStep, following: Callable[[Group], GroupStep]) -> GroupStep:
@@ -65,7 +65,7 @@ def answer_sync(group: Group, member: Member, response: SyncGroupResponse) -> Gr
 
 
 def joined(group: Group, member_id: MemberId) -> JoinGroupResponse:
-    """What a member of a generation is told; the leader is told of all members.
+    """The answer to a member of a generation; the leader's lists all members.
 
     **Kafka:** `completeClassicGroupJoin`, `currentClassicGroupMembers`.
     """
@@ -113,17 +113,17 @@ def remove_and_answer(group: Group, member: Member) -> GroupStep:
 # ---- the steps
 
 
-def rebalance_or_complete_join(coordinator: Coordinator, group: Group, now: int) -> GroupStep:
+def rebalance_or_complete_join(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     """Something about the members has changed: start a rebalance, or end the joining if that was awaited.
 
     **Kafka:** `GroupMetadataManager.maybePrepareRebalanceOrCompleteJoin`.
     """
     if group.state in MAY_REBALANCE:
         return prepare_rebalance(coordinator, group, now)
-    return complete_join_phase(group, now)
+    return complete_join_phase(coordinator, group, now)
 
 
-def prepare_rebalance(coordinator: Coordinator, group: Group, now: int) -> GroupStep:
+def prepare_rebalance(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     """Members have to join again. A group that was empty waits for further members first.
 
     Members that wait for the assignment of the present generation get `REBALANCE_IN_PROGRESS`.
@@ -138,17 +138,17 @@ def prepare_rebalance(coordinator: Coordinator, group: Group, now: int) -> Group
     if group.state == GroupState.EMPTY:
         delay_ms = coordinator.settings.initial_rebalance_delay_ms
         initial = InitialDelay(delay_ms, max(rebalance_timeout_ms(group) - delay_ms, 0))
-        return Step(preparing._replace(join_deadline_ms=now + delay_ms, initial_delay=initial), step.effects)
-    return then(Step(preparing, step.effects), lambda after: _complete_join_or_wait(after, now))
+        return Step(preparing._replace(join_deadline_ms=now.after(delay_ms), initial_delay=initial), step.effects)
+    return then(Step(preparing, step.effects), lambda after: _complete_join_or_wait(coordinator, after, now))
 
 
-def _complete_join_or_wait(group: Group, now: int) -> GroupStep:
+def _complete_join_or_wait(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     if all_joined(group):
-        return complete_join(group, now)
-    return Step(group._replace(join_deadline_ms=now + rebalance_timeout_ms(group), initial_delay=None))
+        return complete_join(coordinator, group, now)
+    return Step(group._replace(join_deadline_ms=now.after(rebalance_timeout_ms(group)), initial_delay=None))
 
 
-def complete_join_phase(group: Group, now: int) -> GroupStep:
+def complete_join_phase(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     """End the joining if all have joined, except in the first rebalance of a group that was empty, which waits its time.
 
     **Kafka:** `GroupMetadataManager.maybeCompleteJoinPhase`.
@@ -156,17 +156,17 @@ def complete_join_phase(group: Group, now: int) -> GroupStep:
     initial = group.previous == GroupState.EMPTY
     if group.state != GroupState.PREPARING_REBALANCE or initial or not all_joined(group):
         return Step(group)
-    return complete_join(group, now)
+    return complete_join(coordinator, group, now)
 
 
-def complete_join_if_preparing(group: Group, now: int) -> GroupStep:
+def complete_join_if_preparing(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     """End the joining if all who are left have joined. **Kafka:** `removePendingMemberAndUpdateClassicGroup`."""
     if group.state == GroupState.PREPARING_REBALANCE and all_joined(group):
-        return complete_join(group, now)
+        return complete_join(coordinator, group, now)
     return Step(group)
 
 
-def complete_join(group: Group, now: int) -> GroupStep:
+def complete_join(coordinator: Coordinator, group: Group, now: Instant) -> GroupStep:
     """The joining ends, and the next generation begins. Dynamic members that have not joined are out.
 
     If there are members and none has joined, static ones that is, the group waits once more. If nobody is left, the group is
@@ -174,13 +174,20 @@ def complete_join(group: Group, now: int) -> GroupStep:
 
     **Kafka:** `GroupMetadataManager.completeClassicGroupJoin`, `ClassicGroup.initNextGeneration`.
     """
-    late = (member for member in group.members if member.join_request is None and member.instance_id is None)
-    group = without(group, frozenset(member.member_id for member in late))
+    rules = coordinator.protocol
+    late = frozenset(
+        member.member_id
+        for member in group.members
+        if rules.is_left_behind(member.join_request is not None, member.instance_id is not None)
+    )
+    group = without(group, late)
     group = group._replace(join_deadline_ms=None, initial_delay=None)
     leader = _leader_that_joined(group)
     if leader is None and group.members:
-        return Step(group._replace(join_deadline_ms=now + rebalance_timeout_ms(group)))
-    group = group._replace(leader=leader, generation=Generation(group.generation + 1), pending_sync=frozenset())
+        return Step(group._replace(join_deadline_ms=now.after(rebalance_timeout_ms(group))))
+    group = group._replace(
+        leader=leader, generation=Generation(rules.following_generation(group.generation)), pending_sync=frozenset()
+    )
     group = group._replace(protocol_name=select_protocol(group))
     group = group._replace(subscribed=topics_of_members(group))
     if not group.members:
@@ -195,7 +202,7 @@ def _leader_that_joined(group: Group) -> MemberId | None:
     return group.leader if group.leader in waiting else next(iter(waiting), None)
 
 
-def _begin_generation(group: Group, now: int) -> GroupStep:
+def _begin_generation(group: Group, now: Instant) -> GroupStep:
     answers = tuple(
         AnswerMember(member.join_request, joined(group, member.member_id))
         for member in group.members
@@ -205,25 +212,25 @@ def _begin_generation(group: Group, now: int) -> GroupStep:
     begun = group._replace(
         members=tuple(members),
         pending_sync=frozenset(member.member_id for member in group.members),
-        sync_deadline_ms=now + rebalance_timeout_ms(group),
+        sync_deadline_ms=now.after(rebalance_timeout_ms(group)),
     )
     return Step(begun, answers)
 
 
-def _awaited(member: Member, now: int) -> Member:
-    return member._replace(session_deadline_ms=now + member.session_timeout_ms)
+def _awaited(member: Member, now: Instant) -> Member:
+    return member._replace(session_deadline_ms=now.after(member.session_timeout_ms))
 
 
 # ---- assignments
 
 
-def reset_assignment(group: Group, error: Error, now: int) -> GroupStep:
+def reset_assignment(group: Group, error: Error, now: Instant) -> GroupStep:
     """Nobody has an assignment, and who waits for one gets the error. **Kafka:** `resetAndPropagateAssignmentWithError`."""
     cleared = group._replace(members=tuple(member._replace(assignment=b"") for member in group.members))
     return propagate(cleared, error, now)
 
 
-def propagate(group: Group, error: Error, now: int) -> GroupStep:
+def propagate(group: Group, error: Error, now: Instant) -> GroupStep:
     """Answer every member that waits for its assignment. **Kafka:** `GroupMetadataManager.propagateAssignment`."""
     answers = tuple(
         AnswerMember(member.sync_request, assigned(group, member) if error == Error.NONE else SyncGroupResponse(error))

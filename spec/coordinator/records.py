@@ -3,7 +3,20 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spec.values import NO_EPOCH, NO_TOPIC_ID, Epoch, Generation, GroupId, MemberId, Offset, TopicId
+from kspec.spec.coordinator.modern.records import ConsumerRecord
+from kspec.spec.values import (
+    NO_EPOCH,
+    NO_TIMESTAMP,
+    NO_TOPIC_ID,
+    Epoch,
+    Generation,
+    GroupId,
+    MemberId,
+    Offset,
+    ProducerId,
+    TimestampMs,
+    TopicId,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +45,7 @@ class GroupMetadataRecord:
     generation: Generation
     protocol_name: str | None
     leader: MemberId | None
-    state_since_ms: int | None
+    state_since_ms: TimestampMs | None
     members: tuple[MemberRecord, ...]
 
 
@@ -57,8 +70,8 @@ class OffsetCommitRecord:
     offset: Offset
     leader_epoch: Epoch = NO_EPOCH
     metadata: str = ""
-    committed_at_ms: int = -1
-    expires_at_ms: int | None = None
+    committed_at_ms: TimestampMs = NO_TIMESTAMP
+    expires_at_ms: TimestampMs | None = None
     topic_id: TopicId = NO_TOPIC_ID
 
 
@@ -71,4 +84,24 @@ class OffsetTombstone:
     partition: int
 
 
-GroupRecord: TypeAlias = GroupMetadataRecord | GroupTombstone | OffsetCommitRecord | OffsetTombstone
+GroupRecord: TypeAlias = GroupMetadataRecord | GroupTombstone | OffsetCommitRecord | OffsetTombstone | ConsumerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalCommit:
+    """An offset that was committed in a transaction, and so counts once that is committed. Kafka: TxnOffsetCommit."""
+
+    producer_id: ProducerId
+    commit: OffsetCommitRecord
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfTransaction:
+    """The marker that ends a producer's transaction. Kafka: `EndTransactionMarker`, in a control batch."""
+
+    producer_id: ProducerId
+    committed: bool
+
+
+LogEntry: TypeAlias = GroupRecord | TransactionalCommit | EndOfTransaction
+"""Records in the log of a coordinator: its own records, and those of transactions."""

@@ -1,29 +1,37 @@
-"""What is answered when a coordinator cannot serve a group, or the log has refused its records."""
+"""Answers when a coordinator cannot serve a group, or the log has refused its records."""
 
 from typing import TypeAlias
 
-from spec.coordinator.effects import AnswerMember, GroupAnswer
-from spec.coordinator.group import Group, GroupStep
-from spec.coordinator.offsets import commit_refused
-from spec.coordinator.protocol import Coordinator
-from spec.coordinator.rebalance import prepare_rebalance, reset_assignment, then
-from spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from spec.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from spec.messages.groups.list_groups import ListGroupsRequest, ListGroupsResponse
-from spec.messages.groups.offset_commit import OffsetCommitRequest
-from spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from spec.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
-from spec.step import Reply, Step
-from spec.values import NO_MEMBER_ID, Error
+from kspec.spec.coordinator.effects import AnswerMember, GroupAnswer
+from kspec.spec.coordinator.group import Group, GroupStep
+from kspec.spec.coordinator.members import awaits_assignment
+from kspec.spec.coordinator.offsets import commit_refused
+from kspec.spec.coordinator.protocol import Coordinator
+from kspec.spec.coordinator.rebalance import prepare_rebalance, reset_assignment, then
+from kspec.spec.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from kspec.spec.messages.groups.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kspec.spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kspec.spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kspec.spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kspec.spec.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
+from kspec.spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kspec.spec.messages.groups.list_groups import ListGroupsRequest, ListGroupsResponse
+from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest
+from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kspec.spec.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import NO_MEMBER_ID, Error, Instant
 
 GroupRequest: TypeAlias = (
     JoinGroupRequest
     | SyncGroupRequest
     | HeartbeatRequest
+    | ConsumerGroupHeartbeatRequest
+    | ConsumerGroupDescribeRequest
     | LeaveGroupRequest
     | OffsetCommitRequest
     | OffsetFetchRequest
@@ -39,7 +47,7 @@ TOO_LARGE = frozenset({Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE})
 
 
 def answer_for_append(error: Error) -> Error:
-    """What a client is told when the log refuses records with this error.
+    """The error in the answer when the log refuses records with this error.
 
     **Kafka:** `GroupMetadataManager.appendGroupMetadataErrorToResponseError`,
     `CoordinatorOperationExceptionHelper.handleOperationException`.
@@ -51,7 +59,9 @@ def answer_for_append(error: Error) -> Error:
     return Error.UNKNOWN_SERVER_ERROR if error in TOO_LARGE else error
 
 
-def on_records_refused(coordinator: Coordinator, group: Group, request: GroupRequest, error: Error, now: int) -> GroupStep:
+def on_records_refused(
+    coordinator: Coordinator, group: Group, request: GroupRequest, error: Error, now: Instant
+) -> GroupStep:
     """The log has refused the records of this request with `error`; `group` is as before the request.
 
     The client gets `answer_for_append(error)`. If a leader's assignment could not be stored, everybody who waits for it gets
@@ -67,6 +77,36 @@ def on_records_refused(coordinator: Coordinator, group: Group, request: GroupReq
             step = Step(reset.state, (refusal, *reset.effects))
             return then(step, lambda after: prepare_rebalance(coordinator, after, now))
     return Step(group, (refusal,))
+
+
+def answer_for_late_append(request: GroupRequest, error: Error) -> Error:
+    """The error in the answer when records were appended and are not committed, because of this error.
+
+    Older consumers that fetch offsets do not expect a time-out, nor that the coordinator is not available.
+
+    **Kafka:** `CoordinatorOperationExceptionHelper.handleOperationException`,
+    `GroupCoordinatorService.handleOffsetFetchException`.
+    """
+    match request:
+        case OffsetFetchRequest() if error in NOT_AVAILABLE:
+            return Error.NOT_COORDINATOR
+    return answer_for_append(error)
+
+
+def on_assignment_not_committed(
+    coordinator: Coordinator, group: Group, request: SyncGroupRequest, error: Error, now: Instant
+) -> GroupStep:
+    """The assignment that a leader has brought is in the log, and is not committed in time. Clients are told `error`.
+
+    Everybody who waits for it gets the error, and the members join again. Nothing happens if the group has gone on
+    meanwhile.
+
+    **Kafka:** the `appendFuture` of `classicGroupSyncToClassicGroup`.
+    """
+    if not awaits_assignment(group, request):
+        return Step(group)
+    reset = reset_assignment(group, error, now)
+    return then(reset, lambda after: prepare_rebalance(coordinator, after, now))
 
 
 def refuse(request: GroupRequest, error: Error) -> AnswerMember | Reply[GroupAnswer]:
@@ -85,6 +125,10 @@ def refuse(request: GroupRequest, error: Error) -> AnswerMember | Reply[GroupAns
         case HeartbeatRequest():
             loading = error == Error.COORDINATOR_LOAD_IN_PROGRESS
             return Reply(HeartbeatResponse(Error.NONE if loading else error))
+        case ConsumerGroupHeartbeatRequest():
+            return Reply(ConsumerGroupHeartbeatResponse(error))
+        case ConsumerGroupDescribeRequest(group_id=group_id):
+            return Reply(ConsumerGroupDescribeResponse(error, group_id))
         case LeaveGroupRequest():
             return Reply(LeaveGroupResponse(error))
         case OffsetCommitRequest():

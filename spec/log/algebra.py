@@ -2,7 +2,8 @@
 
 A rule is written against `Log` and does not know its carrier, the type that implements it. `RecordLog`, a tuple of records,
 is the carrier in models. `EpochLog`, an epoch history between two offsets, is the carrier in a broker, whose records lie in
-files. The laws that every carrier obeys are listed in `proofs/laws.py`.
+files. `StoredLog` has both, for models of what a broker runs. The laws that every carrier obeys are listed in
+`proofs/laws.py`.
 
 Logs are written and read in batches (`spec.log.batch`). A batch says how many records it has, in which leader epoch they
 were appended, and which producer sent them. No rule looks at their content. So a rule takes one step for each batch, however
@@ -22,8 +23,8 @@ many records the batch has. Three things follow:
 
 from typing import Protocol, Self, TypeVar
 
-from spec.log.batch import Batches
-from spec.values import Epoch, EpochEndOffset, Offset
+from kspec.spec.log.batch import Batches
+from kspec.spec.values import Epoch, EpochEndOffset, Offset
 
 
 class Log(Protocol):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, TypeAlias, cast
 
-from spec.values import (
+from kspec.spec.values import (
     NO_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -52,7 +52,7 @@ Batches: TypeAlias = tuple[AnyBatch, ...]
 
 
 def count_records(batches: Batches) -> int:
-    """How many records (offsets) the batches have, at a cost of one step for each batch."""
+    """The number of records (offsets) in the batches, at a cost of one step for each batch."""
     return sum(batch.record_count for batch in batches)
 
 

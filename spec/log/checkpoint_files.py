@@ -6,8 +6,8 @@ an empty checkpoint. Any other text that is not of the format makes the log dire
 
 from typing import NamedTuple
 
-from spec.log.epoch_history import EpochEntry, EpochHistory
-from spec.values import Epoch, Error, Offset
+from kspec.spec.log.epoch_history import EpochEntry, EpochHistory
+from kspec.spec.values import Epoch, Error, Offset
 
 VERSION = "0"
 
@@ -63,15 +63,22 @@ def from_text(text: str, fields: int) -> Lines:
     lines = text.splitlines()
     if not lines or lines == [VERSION]:
         return Lines(Error.NONE)
-    if lines[0] != VERSION or not _is_number(lines[1]):
+    if lines[0] != VERSION or not _is_number(lines[1], LARGEST_EPOCH):
         return UNUSABLE
     entries = tuple(tuple(line.split()) for line in lines[2:])
     right = len(entries) == int(lines[1]) and all(len(entry) == fields for entry in entries)
     return Lines(Error.NONE, entries) if right else UNUSABLE
 
 
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii()
+MOST_DIGITS, LARGEST, LARGEST_EPOCH = 19, 2**63 - 1, 2**31 - 1
+"""An offset has eight bytes, an epoch and the number of a partition have four."""
+
+
+def _is_number(text: str, largest: int = LARGEST) -> bool:
+    """Whether a text is a number that Java reads as an `int` or a `long`."""
+    digits = text.removeprefix("-")
+    is_one = digits.isdecimal() and digits.isascii() and len(digits) <= MOST_DIGITS
+    return is_one and -largest - 1 <= int(text) <= largest
 
 
 def epochs_to_text(history: EpochHistory) -> str:
@@ -87,8 +94,8 @@ def epochs_from_text(text: str) -> Epochs:
     **Kafka:** `LeaderEpochCheckpointFile.read`, `LeaderEpochFileCache`.
     """
     lines = from_text(text, fields=2)
-    numbers = [field for entry in lines.entries for field in entry]
-    if lines.error != Error.NONE or not all(field.isdecimal() and field.isascii() for field in numbers):
+    right = all(_is_number(epoch, LARGEST_EPOCH) and _is_number(offset) for epoch, offset in lines.entries)
+    if lines.error != Error.NONE or not right or any(field.startswith("-") for entry in lines.entries for field in entry):
         return Epochs(Error.KAFKA_STORAGE_ERROR)
     history = EpochHistory()
     for entry in (EpochEntry(Epoch(int(epoch)), Offset(int(offset))) for epoch, offset in lines.entries):
@@ -113,8 +120,8 @@ def offsets_from_text(text: str) -> Offsets:
     **Kafka:** `OffsetCheckpointFile.read`.
     """
     lines = from_text(text, fields=3)
-    numbers = [field for entry in lines.entries for field in entry[1:]]
-    if lines.error != Error.NONE or not all(_is_number(field) for field in numbers):
+    right = all(_is_number(index, LARGEST_EPOCH) and _is_number(offset) for _, index, offset in lines.entries)
+    if lines.error != Error.NONE or not right:
         return Offsets(Error.KAFKA_STORAGE_ERROR)
     last = {(topic, int(partition)): Offset(int(offset)) for topic, partition, offset in lines.entries}
     return Offsets(Error.NONE, tuple(sorted(OffsetEntry(*key, offset) for key, offset in last.items())))

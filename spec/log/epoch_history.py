@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +159,57 @@ class EpochHistory(NamedTuple):
     def epoch_after(self, epoch: Epoch) -> Epoch:
         """The first larger epoch, `NO_EPOCH` if there is none. **Kafka:** `LeaderEpochFileCache.nextEpoch`."""
         return next((entry.leader_epoch for entry in self.entries if entry.leader_epoch > epoch), NO_EPOCH)
+
+
+# ---- the file
+
+
+class Neighbours(NamedTuple):
+    """The epochs of the batches on both sides of an offset in a log: of the last one that begins before it, and of the one
+    that holds it or comes next. `NO_EPOCH` where there is none. A batch that holds it in its middle is both.
+    """
+
+    before: Epoch
+    following: Epoch
+
+
+def describes(
+    history: EpochHistory, start_offset: Offset, end_offset: Offset, around: tuple[Neighbours, ...], last: Epoch
+) -> bool:
+    """Whether an epoch history tells the epochs of all batches of a log.
+
+    Epochs never go back in a log, so it is enough to look at both sides of each entry, and at the last batch. A file that
+    was lost, that is behind the log, or that is another log's does not tell them; the history is then made anew from all
+    batches. The batches of an entry may be gone by compaction. Where no batch follows, up to a log's end that lies in a gap,
+    and in a log without a record, there is only the file.
+
+    Parameters: the history between the log's start and end; these two; the batches around the start of each entry; the epoch
+    of the last batch, `NO_EPOCH` without one.
+
+    **Kafka:** no release.
+    """
+    if start_offset == end_offset:
+        return True
+    known = NO_EPOCH
+    for entry, (before, following) in zip(history.entries, around, strict=True):
+        if entry.start_offset > start_offset and before > known:
+            return False
+        if NO_EPOCH < following < entry.leader_epoch:
+            return False
+        known = entry.leader_epoch
+    return last <= known
+
+
+def describes_any(
+    history: EpochHistory, start_offset: Offset, end_offset: Offset, around: tuple[Neighbours, ...], last: Epoch
+) -> bool:
+    """The epochs in the file are believed, whatever the batches tell.
+
+    A replica with an empty file has no epochs, and truncates to its high watermark when it follows. One whose file is behind
+    names an epoch before its last, and truncates to where that ends.
+
+    **Kafka:** `LogLoader.load`, `LeaderEpochFileCache`, from 0.11 on (KAFKA-16541, KAFKA-20961).
+
+    **Leaves out:** a log directory with a file that cannot be read fails.
+    """
+    return True

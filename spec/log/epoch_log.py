@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from spec.log.batch import Batch, Batches
-from spec.log.epoch_history import EpochHistory
-from spec.values import NO_EPOCH, Epoch, EpochEndOffset, Offset
+from kspec.spec.log.batch import Batch, Batches
+from kspec.spec.log.epoch_history import EpochHistory
+from kspec.spec.values import NO_EPOCH, Epoch, EpochEndOffset, Offset
 
 
 class EpochLog(NamedTuple):

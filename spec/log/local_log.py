@@ -5,9 +5,9 @@ Always: log start offset <= high watermark <= log end offset. Kafka: `UnifiedLog
 
 from typing import Generic, NamedTuple
 
-from spec.log.algebra import Log, LogT
-from spec.log.batch import Batches, count_records
-from spec.values import Error, Offset
+from kspec.spec.log.algebra import Log, LogT
+from kspec.spec.log.batch import Batches, count_records
+from kspec.spec.values import Error, Offset
 
 
 class LocalLog(NamedTuple, Generic[LogT]):
@@ -17,7 +17,7 @@ class LocalLog(NamedTuple, Generic[LogT]):
     high_watermark: Offset = Offset(0)
 
 
-class Appended(NamedTuple, Generic[LogT]):
+class AppendOutcome(NamedTuple, Generic[LogT]):
     """The outcome of an append: an error and the log as it was, or the log with the batches.
 
     `restarted_at`: the offset at which the log had to be emptied and restarted first, if `restarted`.
@@ -28,7 +28,7 @@ class Appended(NamedTuple, Generic[LogT]):
     restarted: bool = False
 
 
-def append_in_order(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> Appended[LogT]:
+def append_in_order(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> AppendOutcome[LogT]:
     """The log with batches that a leader sent, the first of which lies at `base_offset`, not before the log's end.
 
     A gap before them is allowed, because the leader's log may have been compacted.
@@ -38,13 +38,13 @@ def append_in_order(local: LocalLog[LogT], base_offset: Offset, batches: Batches
     **Kafka:** `UnifiedLog.appendAsFollower`.
     """
     if not batches:
-        return Appended(Error.NONE, local)
+        return AppendOutcome(Error.NONE, local)
     if base_offset < local.log.end_offset:
-        return Appended(Error.UNEXPECTED_APPEND_OFFSET, local)
-    return Appended(Error.NONE, LocalLog(local.log.append_at(base_offset, batches), local.high_watermark))
+        return AppendOutcome(Error.UNEXPECTED_APPEND_OFFSET, local)
+    return AppendOutcome(Error.NONE, LocalLog(local.log.append_at(base_offset, batches), local.high_watermark))
 
 
-def append_fetched(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> Appended[LogT]:
+def append_fetched(local: LocalLog[LogT], base_offset: Offset, batches: Batches) -> AppendOutcome[LogT]:
     """A follower's log with the batches that its leader sent.
 
     As `append_in_order`, except when the follower's log is empty and its end lies within the batches. Then the log restarts
@@ -52,13 +52,13 @@ def append_fetched(local: LocalLog[LogT], base_offset: Offset, batches: Batches)
 
     Errors: `UNEXPECTED_APPEND_OFFSET` if it has some of the records already.
 
-    **Kafka:** `Partition.appendRecordsToFollowerOrFutureReplica`.
+    **Kafka:** `Partition.appendRecordsToFollowerOrFutureReplica`, since 2.0 (KAFKA-6975); before, `append_in_order` alone.
     """
     appended, log = append_in_order(local, base_offset, batches), local.log
     is_empty = log.start_offset == log.end_offset
     if appended.error == Error.NONE or not is_empty or base_offset + count_records(batches) <= log.end_offset:
         return appended
-    return Appended(Error.NONE, LocalLog(log.restart_at(base_offset).append(batches), base_offset), restarted=True)
+    return AppendOutcome(Error.NONE, LocalLog(log.restart_at(base_offset).append(batches), base_offset), restarted=True)
 
 
 def truncate(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
@@ -66,7 +66,7 @@ def truncate(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
 
     The offset may be below the log start, and below the high watermark, which then goes back to it.
 
-    **Kafka:** `UnifiedLog.truncateTo` (KAFKA-10706, since 2.7).
+    **Kafka:** `UnifiedLog.truncateTo` (KAFKA-10706, since 2.6.1 and 2.7).
     """
     log = local.log.truncate_to(offset)
     return LocalLog(log, high_watermark_after_truncation(local.high_watermark, log.end_offset))
@@ -85,19 +85,27 @@ def truncate_if_longer(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
 def restart(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
     """An empty log from `offset` on; the high watermark becomes `offset`, even if it was lower.
 
-    **Kafka:** `UnifiedLog.truncateFullyAndStartAt`.
+    **Kafka:** `UnifiedLog.truncateFullyAndStartAt`, since 2.4.1 and 2.5 (KAFKA-9491).
     """
     return LocalLog(local.log.restart_at(offset), offset)
 
 
-class StartMoved(NamedTuple, Generic[LogT]):
+def restart_below_start(local: LocalLog[LogT], offset: Offset) -> LocalLog[LogT]:
+    """An empty log from `offset` on; the high watermark stays where it was, below the log's start, until the next fetch.
+
+    **Kafka:** `Log.truncateFullyAndStartAt` up to 2.4.0. **Leaves out:** up to 2.3 it stays even above the log's end.
+    """
+    return LocalLog(local.log.restart_at(offset), high_watermark_after_truncation(local.high_watermark, offset))
+
+
+class LogStartOutcome(NamedTuple, Generic[LogT]):
     """The outcome of moving the log start: an error and the log as it was, or the log from the new start on."""
 
     error: Error
     local: LocalLog[LogT]
 
 
-def move_start(local: LocalLog[LogT], offset: Offset) -> StartMoved[LogT]:
+def move_start(local: LocalLog[LogT], offset: Offset) -> LogStartOutcome[LogT]:
     """The log without the records before `offset`; unchanged if it starts there or later.
 
     Errors: `OFFSET_OUT_OF_RANGE` for an offset above the high watermark: only committed records are deleted.
@@ -105,10 +113,10 @@ def move_start(local: LocalLog[LogT], offset: Offset) -> StartMoved[LogT]:
     **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`.
     """
     if offset > local.high_watermark:
-        return StartMoved(Error.OFFSET_OUT_OF_RANGE, local)
+        return LogStartOutcome(Error.OFFSET_OUT_OF_RANGE, local)
     if offset <= local.log.start_offset:
-        return StartMoved(Error.NONE, local)
-    return StartMoved(Error.NONE, local._replace(log=local.log.start_at(offset)))
+        return LogStartOutcome(Error.NONE, local)
+    return LogStartOutcome(Error.NONE, local._replace(log=local.log.start_at(offset)))
 
 
 def raise_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLog[LogT]:
@@ -125,14 +133,14 @@ def set_high_watermark(local: LocalLog[LogT], high_watermark: Offset) -> LocalLo
     return local._replace(high_watermark=follower_high_watermark(local.log, high_watermark))
 
 
-class Read(NamedTuple):
+class ReadOutcome(NamedTuple):
     """The outcome of a read: an error, or the visible records from the offset on, in batches."""
 
     error: Error
     records: Batches = ()
 
 
-def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> Read:
+def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> ReadOutcome:
     """At most `max_records` records from `offset` on that lie before `visible_end`; none if `offset` is not before it.
 
     Errors: `OFFSET_OUT_OF_RANGE` outside the log.
@@ -141,8 +149,8 @@ def read(log: Log, offset: Offset, visible_end: Offset, max_records: int) -> Rea
     """
     error = check_fetch_offset(log, offset)
     if error != Error.NONE or offset >= visible_end:
-        return Read(error)
-    return Read(error, log.read(offset, min(max_records, visible_end - offset)))
+        return ReadOutcome(error)
+    return ReadOutcome(error, log.read(offset, min(max_records, visible_end - offset)))
 
 
 def retention_offset(local: LocalLog[LogT], wanted: Offset) -> Offset:

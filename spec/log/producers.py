@@ -9,8 +9,17 @@ from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
-from spec.log.batch import AnyBatch, Batches
-from spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Error, Offset, ProducerEpoch, ProducerId
+from kspec.spec.log.batch import AnyBatch, Batches
+from kspec.spec.values import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    Error,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    TimestampMs,
+)
 
 LAST_SEQUENCE = 2**31 - 1
 """Followed by 0."""
@@ -75,7 +84,7 @@ def entry_of(producers: Producers, producer_id: ProducerId) -> ProducerEntry:
 
 
 def _place_of(producers: Producers, producer_id: ProducerId) -> int:
-    """Where a producer stands, or would stand."""
+    """The place at which a producer stands, or would stand."""
     return bisect_left(producers, producer_id, key=attrgetter("producer_id"))
 
 
@@ -88,12 +97,22 @@ def _entry_at(producers: Producers, place: int, producer_id: ProducerId) -> Prod
 def duplicate_of(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
     """The remembered batch of which this is a duplicate: same producer epoch, and exactly the same sequence numbers.
 
-    **Kafka:** `ProducerStateEntry.findDuplicateBatch`, asked before any other check.
+    **Kafka:** `ProducerStateEntry.findDuplicateBatch`, asked before any other check; since 1.0 (KAFKA-5494).
     """
     if batch.producer_epoch != entry.producer_epoch:
         return None
     wanted = (batch.first_sequence, batch.last_sequence)
     return next((known for known in entry.batches if (known.first_sequence, known.last_sequence) == wanted), None)
+
+
+def duplicate_of_last(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
+    """As `duplicate_of`, but only the last batch is remembered. **Kafka:** `ProducerIdEntry.isDuplicate`, 0.11."""
+    return duplicate_of(entry._replace(batches=entry.batches[-1:]), batch)
+
+
+def duplicate_of_none(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
+    """No batch is a duplicate: producers have no ids. **Kafka:** up to 0.10, before KIP-98."""
+    return None
 
 
 def check_producer_epoch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
@@ -115,7 +134,7 @@ def check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:
     """Whether a batch is the next one of its producer.
 
     A new epoch starts at 0, and so does an epoch after its last sequence number. Any sequence of an unknown producer is
-    accepted, because its earlier records may have been deleted.
+    accepted, because its earlier records may have been deleted. So is a retry of one that was: see `rebuilt_from`.
 
     Errors: `OUT_OF_ORDER_SEQUENCE_NUMBER`, also for a duplicate that is no longer remembered.
 
@@ -132,10 +151,43 @@ def check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:
 def check_batch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
     """Whether a leader appends a client's batch that is no duplicate: the producer epoch is looked at first.
 
-    **Kafka:** `ProducerAppendInfo.maybeValidateDataBatch` for `AppendOrigin.CLIENT`.
+    **Kafka:** `ProducerAppendInfo.maybeValidateDataBatch` for `AppendOrigin.CLIENT`, since 2.5 (KIP-360).
     """
     error = check_producer_epoch(entry, batch)
     return error if error != Error.NONE else check_sequence(entry, batch)
+
+
+def check_known_producer(entry: ProducerEntry, batch: ProducerBatch) -> Error:
+    """As `check_batch`, but an unknown producer begins at sequence 0.
+
+    Errors: `UNKNOWN_PRODUCER_ID` where it does not.
+
+    **Kafka:** `ProducerAppendInfo.checkSequence` (KAFKA-5793), 1.1 to 2.4.
+    """
+    unknown = entry.producer_epoch == NO_PRODUCER_EPOCH and batch.first_sequence != 0
+    return Error.UNKNOWN_PRODUCER_ID if unknown else check_batch(entry, batch)
+
+
+def check_not_older(entry: ProducerEntry, batch: ProducerBatch) -> Error:
+    """As `check_known_producer`, but a batch that ends before all that are remembered is told apart from other gaps.
+
+    Errors: `DUPLICATE_SEQUENCE_NUMBER` for that one, except where it ends with sequence number 0.
+
+    **Kafka:** `ProducerAppendInfo.isDuplicate`, `checkSequence` in 1.0.
+    """
+    error = check_known_producer(entry, batch)
+    oldest = entry.batches[0].first_sequence if entry.batches else NO_SEQUENCE
+    is_older = batch.producer_epoch == entry.producer_epoch and 0 != batch.last_sequence < oldest != LAST_SEQUENCE
+    return Error.DUPLICATE_SEQUENCE_NUMBER if is_older and error == Error.OUT_OF_ORDER_SEQUENCE_NUMBER else error
+
+
+def check_first_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:
+    """As `check_known_producer`, with the error of any other gap. Errors: `OUT_OF_ORDER_SEQUENCE_NUMBER`.
+
+    **Kafka:** `ProducerAppendInfo.validateAppend` in 0.11.
+    """
+    error = check_known_producer(entry, batch)
+    return Error.OUT_OF_ORDER_SEQUENCE_NUMBER if error == Error.UNKNOWN_PRODUCER_ID else error
 
 
 def append_unchecked(entry: ProducerEntry, batch: ProducerBatch) -> Error:
@@ -150,7 +202,7 @@ def remember(producers: Producers, batch: ProducerBatch) -> Producers:
 
     **Kafka:** `ProducerAppendInfo.appendDataBatch`, `ProducerStateManager.update`; the same on leader and follower.
     """
-    if batch.producer_id == NO_PRODUCER_ID:
+    if batch.producer_id <= NO_PRODUCER_ID:
         return producers
     place = _place_of(producers, batch.producer_id)
     entry = _entry_at(producers, place, batch.producer_id)
@@ -174,12 +226,14 @@ def remember_appended(producers: Producers, base_offset: Offset, batches: Batche
 def rebuilt_from(batches: tuple[ProducerBatch, ...]) -> Producers:
     """The state after all batches of a log, in order: used after a truncation, and after a start without a snapshot.
 
+    Batches below the log start are not among them, so their retries are no duplicates any more.
+
     **Kafka:** `UnifiedLog.rebuildProducerState`.
     """
     return reduce(remember, batches, ())
 
 
-def is_expired(last_timestamp: int, in_transaction: bool, now: int, expiration_ms: int) -> bool:
+def is_expired(last_timestamp: int, in_transaction: bool, now: TimestampMs, expiration_ms: int) -> bool:
     """Whether a producer has been silent for so long that it is forgotten. All times are in ms.
 
     Parameters: the largest timestamp of its last batch; whether it has an open transaction; producer.id.expiration.ms.
@@ -187,6 +241,24 @@ def is_expired(last_timestamp: int, in_transaction: bool, now: int, expiration_m
     **Kafka:** `ProducerStateManager.isProducerExpired`.
     """
     return not in_transaction and now - last_timestamp >= expiration_ms
+
+
+def keep_deleted(producers: Producers, log_start: Offset) -> Producers:
+    """The state when the log start has moved to this offset: as it was, also of producers whose records are all deleted.
+
+    **Kafka:** `ProducerStateManager.onLogStartOffsetIncremented`, since 2.4 (KAFKA-7190).
+    """
+    return producers
+
+
+def forget_deleted(producers: Producers, log_start: Offset) -> Producers:
+    """The state when the log start has moved to this offset: without the producers whose records are all deleted.
+
+    Their next batch has a sequence number that the broker does not expect (`check_known_producer`).
+
+    **Kafka:** `ProducerStateManager.truncateHead`, `isProducerRetained`, up to 2.3.
+    """
+    return tuple(entry for entry in producers if not entry.batches or entry.batches[-1].last_offset >= log_start)
 
 
 def forget(producers: Producers, gone: tuple[ProducerId, ...]) -> Producers:

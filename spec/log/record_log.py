@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from spec.log.batch import Batches, records_of
-from spec.log.epoch_history import EpochHistory
-from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
+from kspec.spec.log.batch import Batches, records_of
+from kspec.spec.log.epoch_history import EpochHistory
+from kspec.spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
 
 
 class RecordLog(NamedTuple):

@@ -2,10 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import Offset
-
-NO_TIMESTAMP = -1
-"""Kafka: `RecordBatch.NO_TIMESTAMP`."""
+from kspec.spec.values import Offset, TimestampMs
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
 """An index keeps offsets as four bytes, counted from the segment's base offset."""
@@ -23,11 +20,11 @@ class ActiveSegment(NamedTuple):
     base_offset: Offset
     size: int
     first_timestamp: int
-    created: int
+    created: TimestampMs
     indexes_full: bool = False
 
 
-class Incoming(NamedTuple):
+class IncomingBatches(NamedTuple):
     """Batches that are to be appended: their size in bytes, largest timestamp in ms, and last offset."""
 
     size: int
@@ -35,7 +32,9 @@ class Incoming(NamedTuple):
     last_offset: Offset
 
 
-def must_roll(segment: ActiveSegment, incoming: Incoming, segment_bytes: int, segment_ms: int, now: int) -> bool:
+def must_roll(
+    segment: ActiveSegment, incoming: IncomingBatches, segment_bytes: int, segment_ms: int, now: TimestampMs
+) -> bool:
     """Whether a new segment begins with these batches.
 
     It does if they do not fit within `segment_bytes`; if the segment spans more than `segment_ms`, by the timestamps of
@@ -52,7 +51,7 @@ def must_roll(segment: ActiveSegment, incoming: Incoming, segment_bytes: int, se
     return too_far or segment.indexes_full or since > segment_ms or segment.size > segment_bytes - incoming.size
 
 
-def new_segment_base(batches_end: Offset, incoming: Incoming, first_offset: Offset) -> Offset:
+def new_segment_base(batches_end: Offset, incoming: IncomingBatches, first_offset: Offset) -> Offset:
     """The base offset of the segment that begins with these batches, the first of which lies at `first_offset`.
 
     It is `batches_end`, where the last batch before ends; so a start can tell that a segment is missing (`continues`). A gap
@@ -66,14 +65,47 @@ def new_segment_base(batches_end: Offset, incoming: Incoming, first_offset: Offs
 
 
 def continues(end_before: Offset, base_offset: Offset, compacts: bool) -> bool:
-    """Whether a segment that was not flushed follows on the one before, which has been checked up to its end.
+    """Whether a segment follows on the one before, which has been read up to its end.
 
-    A disk may have kept a later file and lost the end of an earlier one, just between two batches. What follows such a gap
-    is deleted. A compacted log (`compacts`) may have gaps anywhere, and is trusted.
+    A disk may have kept a later file and lost the end of an earlier one, just between two batches. What was not flushed and
+    follows such a gap is deleted. A log that is or was compacted (`compacts`) may have gaps anywhere; no log has an offset
+    in two segments.
 
     **Kafka:** `LogLoader.recoverLog` does not look: such a gap would stay in the log.
     """
-    return compacts or end_before == base_offset
+    return end_before <= base_offset if compacts else end_before == base_offset
+
+
+def is_too_long(end_before: Offset, base_offset: Offset) -> bool:
+    """Whether a gap between two segments may be too long for an index, and so be there on purpose (`new_segment_base`)."""
+    return base_offset - end_before > LARGEST_RELATIVE_OFFSET // 2
+
+
+class IndexedBatch(NamedTuple):
+    """The batch at a position in a segment file, by its header: its first and last offset and largest timestamp (ms)."""
+
+    base_offset: Offset
+    last_offset: Offset
+    max_timestamp: int
+
+
+def names_batch(entry_offset: Offset, segment_base: Offset, batch: IndexedBatch) -> bool:
+    """Whether an entry of an offset index may stand for the batch at its position: nobody who begins there misses a record.
+
+    The entry's offset is the last one of the batch. Kafka before 4.0 notes the last one of several that were appended
+    together, with the position of the first.
+
+    **Kafka:** `LogSegment.append`. `OffsetIndex.sanityCheck` looks at the last entry alone, and at no batch.
+    """
+    return segment_base <= batch.base_offset <= batch.last_offset <= entry_offset
+
+
+def dates_batch(entry_timestamp: int, entry_offset: Offset, batch: IndexedBatch) -> bool:
+    """Whether an entry of a time index may stand for the batch with its offset: it has the largest timestamp of the batch.
+
+    **Kafka:** `LogSegment.append`, `TimeIndex.maybeAppend`. `TimeIndex.sanityCheck` looks at the first and last entry alone.
+    """
+    return batch.base_offset <= entry_offset <= batch.last_offset and entry_timestamp == batch.max_timestamp
 
 
 class StoredSegment(NamedTuple):
@@ -100,36 +132,108 @@ def deletable_segments(
     log_end: Offset,
     high_watermark: Offset,
     retention: Retention,
-    now: int,
+    now: TimestampMs,
 ) -> int:
-    """How many of a log's segments, from the first one on, may be deleted. The log then starts where the next one does.
+    """The number of segments, from the first one on, that may be deleted. The log then starts where the next one does.
 
     First those that lie below the log start; then as many as keep the log at or above `retention.size`; then those whose
     newest record is older than `retention.milliseconds`. Only committed records are deleted, and an empty last segment is
     kept. If all segments may go, a new one begins at the log's end first.
 
-    **Kafka:** `UnifiedLog.deleteOldSegments`, `deletableSegments`.
+    **Kafka:** `UnifiedLog.deleteOldSegments`, `deletableSegments`, since 3.0.
     """
-    ends = (*(segment.base_offset for segment in segments[1:]), log_end)
-    last = len(segments) - 1
-
-    def may_go(number: int) -> bool:
-        return high_watermark >= ends[number] and not (number == last and segments[number].size == 0)
-
-    gone = 0
-    while gone < last and ends[gone] <= log_start and may_go(gone):
-        gone += 1
+    committed = _may_go(segments, log_end, high_watermark)
+    gone = _below_start(segments, log_start, committed, 0)
     if not retention.deletes:
         return gone
-    if retention.size != NO_LIMIT:
-        excess = sum(segment.size for segment in segments[gone:]) - retention.size
-        while gone <= last and excess >= segments[gone].size and may_go(gone):
-            excess -= segments[gone].size
-            gone += 1
-    if retention.milliseconds != NO_LIMIT:
-        while gone <= last and now - segments[gone].largest_timestamp > retention.milliseconds and may_go(gone):
-            gone += 1
+    gone = _beyond_size(segments, retention, committed, gone)
+    return _too_old(segments, retention, now, committed, gone)
+
+
+def deletable_segments_by_age_first(
+    segments: tuple[StoredSegment, ...],
+    log_start: Offset,
+    log_end: Offset,
+    high_watermark: Offset,
+    retention: Retention,
+    now: TimestampMs,
+) -> int:
+    """As `deletable_segments`, but in another order: the oldest, then what is too much, then those below the log start.
+
+    So an old segment behind a younger one stays until the next time.
+
+    **Kafka:** `Log.deleteOldSegments` in 2.1 to 2.8 (KAFKA-12177).
+    """
+    committed, gone = _may_go(segments, log_end, high_watermark), 0
+    if retention.deletes:
+        gone = _too_old(segments, retention, now, committed, gone)
+        gone = _beyond_size(segments, retention, committed, gone)
+    return _below_start(segments, log_start, committed, gone)
+
+
+def _may_go(segments: tuple[StoredSegment, ...], log_end: Offset, high_watermark: Offset) -> tuple[bool, ...]:
+    """Whether each segment is committed, and not an empty last one."""
+    ends = (*(segment.base_offset for segment in segments[1:]), log_end)
+    kept = len(segments) - 1 if segments and segments[-1].size == 0 else None
+    return tuple(high_watermark >= end and number != kept for number, end in enumerate(ends[: len(segments)]))
+
+
+def _below_start(segments: tuple[StoredSegment, ...], log_start: Offset, committed: tuple[bool, ...], gone: int) -> int:
+    while gone < len(segments) - 1 and segments[gone + 1].base_offset <= log_start and committed[gone]:
+        gone += 1
     return gone
+
+
+def _beyond_size(segments: tuple[StoredSegment, ...], retention: Retention, committed: tuple[bool, ...], gone: int) -> int:
+    if retention.size == NO_LIMIT:
+        return gone
+    excess = sum(segment.size for segment in segments[gone:]) - retention.size
+    while gone < len(segments) and excess >= segments[gone].size and committed[gone]:
+        excess -= segments[gone].size
+        gone += 1
+    return gone
+
+
+def _too_old(
+    segments: tuple[StoredSegment, ...], retention: Retention, now: TimestampMs, committed: tuple[bool, ...], gone: int
+) -> int:
+    if retention.milliseconds == NO_LIMIT:
+        return gone
+    while gone < len(segments) and now - segments[gone].largest_timestamp > retention.milliseconds and committed[gone]:
+        gone += 1
+    return gone
+
+
+def deletable_segments_by_policy(
+    segments: tuple[StoredSegment, ...],
+    log_start: Offset,
+    log_end: Offset,
+    high_watermark: Offset,
+    retention: Retention,
+    now: TimestampMs,
+) -> int:
+    """As `deletable_segments_by_age_first`, but none where cleanup.policy is "compact" alone, even before the log start.
+
+    **Kafka:** `Log.deleteOldSegments` in 1.0 to 2.0.
+    """
+    if not retention.deletes:
+        return 0
+    return deletable_segments_by_age_first(segments, log_start, log_end, high_watermark, retention, now)
+
+
+def deletable_segments_even_uncommitted(
+    segments: tuple[StoredSegment, ...],
+    log_start: Offset,
+    log_end: Offset,
+    high_watermark: Offset,
+    retention: Retention,
+    now: TimestampMs,
+) -> int:
+    """As `deletable_segments_by_policy`, but records that are not committed are deleted, too (KAFKA-5634).
+
+    **Kafka:** `Log.deleteOldSegments` up to 0.11.
+    """
+    return deletable_segments_by_policy(segments, log_start, log_end, log_end, retention, now)
 
 
 def needs_index_entry(bytes_since_entry: int, index_interval_bytes: int) -> bool:

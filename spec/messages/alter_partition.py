@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from spec.metadata import LeaderRecoveryState
-from spec.values import (
+from kspec.spec.metadata import LeaderRecoveryState
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
@@ -34,7 +34,8 @@ class IsrMember(NamedTuple):
 class AlterPartitionRequest(NamedTuple):
     """A leader proposes an ISR, based on a partition epoch, in its leader epoch. Kafka: `AlterPartitionRequest`.
 
-    `understands_ineligible_replica`: whether the answer may say `INELIGIBLE_REPLICA` (since request version 2, KIP-841).
+    `isr` is a tuple if it names a broker twice, which no broker does. `understands_ineligible_replica`: whether the answer
+    may say `INELIGIBLE_REPLICA` (since request version 2, KIP-841).
     """
 
     broker: BrokerId
@@ -42,7 +43,7 @@ class AlterPartitionRequest(NamedTuple):
     partition_id: PartitionId
     leader_epoch: Epoch
     partition_epoch: PartitionEpoch
-    isr: frozenset[IsrMember]
+    isr: frozenset[IsrMember] | tuple[IsrMember, ...]
     recovery: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
     understands_ineligible_replica: bool = True
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import BrokerEpoch, BrokerId, Error, Offset
+from kspec.spec.values import BrokerEpoch, BrokerId, Error, Offset
 
 
 class BrokerHeartbeatRequest(NamedTuple):

@@ -2,19 +2,20 @@
 
 from typing import NamedTuple
 
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation
 
 
 class BrokerRegistrationRequest(NamedTuple):
     """A starting broker registers. Kafka: `BrokerRegistrationRequest`.
 
     `previous_broker_epoch` is the epoch of the incarnation that shut down cleanly before this one, `NO_BROKER_EPOCH` if the
-    last one did not (KIP-966, since 3.7).
+    last one did not (KIP-966, since 3.7). `rack` is where it stands, `None` if it does not say.
     """
 
     broker: BrokerId
     incarnation: Incarnation
     previous_broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    rack: str | None = None
 
 
 class BrokerRegistrationResponse(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import UNKNOWN_OFFSET, Error, Offset
+from kspec.spec.values import UNKNOWN_OFFSET, Error, Offset
 
 TO_HIGH_WATERMARK = Offset(-1)
 """The offset that stands for the high watermark: a client deletes all committed records.

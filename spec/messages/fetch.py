@@ -3,8 +3,8 @@
 from enum import Enum
 from typing import NamedTuple
 
-from spec.log.batch import Batches
-from spec.values import (
+from kspec.spec.log.batch import Batches
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     UNDEFINED_EPOCH_END,

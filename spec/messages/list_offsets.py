@@ -3,12 +3,12 @@
 from enum import Enum
 from typing import NamedTuple
 
-from spec.messages.fetch import Isolation
-from spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error, Offset
+from kspec.spec.messages.fetch import Isolation
+from kspec.spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error, Offset
 
 
-class Wanted(Enum):
-    """What a ListOffsets request asks for. Kafka: the negative timestamps of `ListOffsetsRequest`."""
+class OffsetSpec(Enum):
+    """The offset that a ListOffsets request asks for. Kafka: the negative timestamps of `ListOffsetsRequest`."""
 
     LATEST = "latest"
     EARLIEST = "earliest"
@@ -23,7 +23,7 @@ class ListOffsetsRequest(NamedTuple):
     Kafka: `ListOffsetsRequest`. **Leaves out:** the timestamp itself; the search for it is not a rule of replication.
     """
 
-    wanted: Wanted
+    wanted: OffsetSpec
     current_leader_epoch: Epoch = NO_EPOCH
     isolation: Isolation = Isolation.LOG_END
     leader_only: bool = True

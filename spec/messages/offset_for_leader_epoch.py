@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import Epoch, EpochEndOffset, Error
+from kspec.spec.values import Epoch, EpochEndOffset, Error
 
 
 class OffsetForLeaderEpochRequest(NamedTuple):

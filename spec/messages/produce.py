@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-from spec.log.batch import AnyBatch
-from spec.values import UNKNOWN_OFFSET, Error, Offset
+from kspec.spec.log.batch import AnyBatch
+from kspec.spec.values import UNKNOWN_OFFSET, Error, MonotonicMs, Offset
 
 ACKS_NONE = 0
 ACKS_LEADER = 1
 ACKS_ALL = -1
-NO_DEADLINE = -1
+NO_DEADLINE = MonotonicMs(-1)
 """The deadline of a request that may wait without limit."""
 
 
@@ -22,7 +22,7 @@ class ProduceRequest(NamedTuple):
     request: int
     acks: int
     batch: AnyBatch
-    deadline: int = NO_DEADLINE
+    deadline: MonotonicMs = NO_DEADLINE
 
 
 class ProduceResponse(NamedTuple):

@@ -1,12 +1,12 @@
 """The rules of the published model of KIP-497 that differ from a broker's."""
 
-from spec.broker.rules.high_watermark import lowest_end_offset
-from spec.broker.rules.isr.membership import has_reached_high_watermark
-from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
-from spec.values import BrokerId, Offset, next_partition_epoch
+from kspec.spec.broker.rules.high_watermark import lowest_end_offset
+from kspec.spec.broker.rules.isr.membership import has_reached_high_watermark
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
+from kspec.spec.values import BrokerId, Offset, next_partition_epoch
 
 EPOCH_START = Offset(0)
-"""Where the log of the only leader ended when its epoch began: its log was empty."""
+"""The log end of the only leader when its epoch began: its log was empty."""
 
 
 def high_watermark_of(self_id: BrokerId, end_offsets: dict[BrokerId, Offset], counted: frozenset[BrokerId]) -> Offset:

@@ -3,9 +3,9 @@
 Its decisions are those of `spec.zookeeper.decisions`, with one exception.
 """
 
-from spec.broker.rules.isr.proposal import isr_without
-from spec.values import NO_LEADER, BrokerId, LeaderAndIsr, next_epoch
-from spec.zookeeper.decisions import fail_broker
+from kspec.spec.broker.rules.isr.proposal import isr_without
+from kspec.spec.values import NO_LEADER, BrokerId, LeaderAndIsr, next_epoch
+from kspec.spec.zookeeper.decisions import fail_broker
 
 
 def may_elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> bool:

@@ -1,10 +1,10 @@
 """Fetching in one step: a follower's request, the leader's fence and answer, and the follower's log afterwards."""
 
-from spec.broker.rules.fencing import check_leader_epoch, check_serves_unfenced
-from spec.log.algebra import Log, LogT
-from spec.log.local_log import LocalLog, append_in_order, read, set_high_watermark
-from spec.messages.fetch import FetchPosition, FetchResponse
-from spec.values import BrokerId, Error, LeaderAndIsr, Offset
+from kspec.spec.broker.rules.fencing import check_leader_epoch, check_serves_unfenced
+from kspec.spec.log.algebra import Log, LogT
+from kspec.spec.log.local_log import LocalLog, append_in_order, read, set_high_watermark
+from kspec.spec.messages.fetch import FetchPosition, FetchResponse
+from kspec.spec.values import BrokerId, Error, LeaderAndIsr, Offset
 
 
 def fetch_request(role: LeaderAndIsr, log: Log, end_offset: Offset) -> FetchPosition:

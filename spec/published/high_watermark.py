@@ -1,13 +1,13 @@
-"""When a published model's leader believes that a follower has replicated up to an offset.
+"""Belief of a published model's leader that a follower has replicated up to an offset.
 
 There are three such rules, the last of them KIP-320's. Each uses the follower's last fetch as the leader remembers it, never
 the follower's log. The same rule serves for the high watermark, for leaving the ISR and for joining it.
 """
 
-from spec.broker.rules.high_watermark import awaited_if_in_isr
-from spec.log.algebra import Log
-from spec.messages.fetch import FetchPosition
-from spec.values import BrokerId, LeaderAndIsr, Offset
+from kspec.spec.broker.rules.high_watermark import awaited_if_in_isr
+from kspec.spec.log.algebra import Log
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.values import BrokerId, LeaderAndIsr, Offset
 
 
 def replicated_by_offset(role: LeaderAndIsr, log: Log, fetch: FetchPosition, offset: Offset) -> bool:

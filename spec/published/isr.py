@@ -1,8 +1,8 @@
 """The in-sync replicas in the published models: which replicas leave, and which join."""
 
-from spec.broker.rules.isr.proposal import isr_with, isr_without
-from spec.log.algebra import Log
-from spec.values import BrokerId, LeaderAndIsr, Offset
+from kspec.spec.broker.rules.isr.proposal import isr_with, isr_without
+from kspec.spec.log.algebra import Log
+from kspec.spec.values import BrokerId, LeaderAndIsr, Offset
 
 
 def may_leave_isr(role: LeaderAndIsr, follower: BrokerId, has_replicated_all: bool) -> bool:

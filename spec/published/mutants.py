@@ -3,12 +3,12 @@
 A mutant is killed when the checker finds a counterexample in it. See `docs/studies/` for the runs.
 """
 
-from spec.broker.rules.isr.proposal import committed_isr, propose_as_if_granted
-from spec.mutation import Mutant
-from spec.published.fetch import fetch_without_fencing
-from spec.published.high_watermark import replicated_by_offset
-from spec.published.isr import join_at_high_watermark
-from spec.published.truncation import answer_anyone
+from kspec.spec.broker.rules.isr.proposal import committed_isr, propose_as_if_granted
+from kspec.spec.mutation import Mutant
+from kspec.spec.published.fetch import fetch_without_fencing
+from kspec.spec.published.high_watermark import replicated_by_offset
+from kspec.spec.published.isr import join_at_high_watermark
+from kspec.spec.published.truncation import answer_anyone
 
 MUTANTS = (
     Mutant(

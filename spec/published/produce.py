@@ -1,9 +1,9 @@
 """Writing in the published models: one record at a time."""
 
-from spec.broker.rules.produce import completion
-from spec.log.algebra import LogT
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER
-from spec.values import Epoch, Error, LeaderAndIsr, Offset, Record
+from kspec.spec.broker.rules.produce import completion
+from kspec.spec.log.algebra import LogT
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER
+from kspec.spec.values import Epoch, Error, LeaderAndIsr, Offset, Record
 
 
 def append_as_leader(log: LogT, epoch: Epoch, value: int) -> LogT:

@@ -1,6 +1,6 @@
 """A replica's role in the published models, and its restart."""
 
-from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr
 
 NO_ROLE = LeaderAndIsr(NO_LEADER, Epoch(-1), frozenset[BrokerId]())
 """The role of a replica that has had no announcement."""

@@ -8,10 +8,10 @@ this epoch end in your log?" (OffsetForLeaderEpoch) and returns the answer. The 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from spec.broker.rules.fetcher import start_at_high_watermark
-from spec.broker.rules.truncation import truncation_step
-from spec.log.algebra import Log
-from spec.values import (
+from kspec.spec.broker.rules.fetcher import start_at_high_watermark
+from kspec.spec.broker.rules.truncation import truncation_step
+from kspec.spec.log.algebra import Log
+from kspec.spec.values import (
     NO_EPOCH,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
@@ -73,7 +73,7 @@ def truncate_to_common_epoch(log: Log, high_watermark: Offset, ask: Ask) -> Offs
 
 
 def look_up_in_records(log: Log, epoch: Epoch) -> EpochEndOffset:
-    """Where `epoch` ends in a leader's log, found in the epochs of its records; the answer names no epoch.
+    """The end of `epoch` in a leader's log, found in the epochs of its records; the answer names no epoch.
 
     It is the log's end if the last record has the epoch, else the smallest offset of a record of a larger epoch. Without
     such a record it is undefined.

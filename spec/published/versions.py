@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from spec.broker.rules.epoch_lookup import look_up_as_designed
-from spec.broker.rules.fencing import check_serves
-from spec.broker.rules.isr.proposal import LeaderIsr, Proposal, maximal_isr, propose
-from spec.broker.rules.leadership import StartLeading, start_leading
-from spec.log.algebra import Log
-from spec.messages.fetch import FetchPosition
-from spec.published.election import fail_broker_emptying_isr
-from spec.published.fetch import fetch_fenced_by_last_epoch, fetch_fenced_by_leader_epoch, fetch_without_fencing
-from spec.published.high_watermark import replicated_by_last_epoch, replicated_by_leader_epoch, replicated_by_offset
-from spec.published.isr import join_after_epoch_start, join_at_high_watermark
-from spec.published.truncation import (
+from kspec.spec.broker.rules.epoch_lookup import look_up_as_designed
+from kspec.spec.broker.rules.fencing import check_serves
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, Proposal, maximal_isr, propose
+from kspec.spec.broker.rules.leadership import StartLeadingRule, start_leading
+from kspec.spec.log.algebra import Log
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.published.election import fail_broker_emptying_isr
+from kspec.spec.published.fetch import fetch_fenced_by_last_epoch, fetch_fenced_by_leader_epoch, fetch_without_fencing
+from kspec.spec.published.high_watermark import replicated_by_last_epoch, replicated_by_leader_epoch, replicated_by_offset
+from kspec.spec.published.isr import join_after_epoch_start, join_at_high_watermark
+from kspec.spec.published.truncation import (
     Ask,
     answer_anyone,
     look_up_in_records,
@@ -26,7 +26,7 @@ from spec.published.truncation import (
     truncate_to_epoch_end,
     truncate_to_high_watermark,
 )
-from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
+from kspec.spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
 
 TruncationRule: TypeAlias = Callable[[Log, Offset, Ask], Offset]
 """A rule for the offset up to which a follower keeps its log, from the log and its high watermark."""
@@ -56,7 +56,7 @@ class Protocol:
     fetch_fencing: Callable[[LeaderAndIsr, Log, FetchPosition], Error]
     has_replicated: Callable[[LeaderAndIsr, Log, FetchPosition, Offset], bool]
     may_join: Callable[[LeaderAndIsr, Log, Offset], bool]
-    start_leading: StartLeading
+    start_leading: StartLeadingRule
     fail_broker: Callable[[LeaderAndIsr, BrokerId], LeaderAndIsr]
 
 

@@ -3,7 +3,7 @@
 Many restore the rule of an older release; the others were never in a release.
 """
 
-from spec.broker.rules import (
+from kspec.spec.broker.rules import (
     divergence,
     epoch_lookup,
     fencing,
@@ -14,15 +14,15 @@ from spec.broker.rules import (
     lifecycle,
     offsets,
 )
-from spec.broker.rules.fetcher import FetchState, is_fetching
-from spec.broker.rules.followers import FollowerFetch, FollowerState
-from spec.broker.rules.isr import announcement, errors, membership, proposal
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.broker.rules.lifecycle import BrokerLifecycle
-from spec.log import local_log, producers
-from spec.messages.broker_registration import BrokerRegistrationResponse
-from spec.mutation import Mutant
-from spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
+from kspec.spec.broker.rules.fetcher import FetchState, is_fetching
+from kspec.spec.broker.rules.followers import FollowerFetch, FollowerState
+from kspec.spec.broker.rules.isr import announcement, errors, membership, proposal
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle
+from kspec.spec.log import local_log, producers
+from kspec.spec.messages.broker_registration import BrokerRegistrationResponse
+from kspec.spec.mutation import Mutant
+from kspec.spec.values import UNKNOWN_OFFSET, Epoch, Offset, PartitionEpoch
 
 
 def takes_any_registration(incarnation: BrokerLifecycle, response: BrokerRegistrationResponse) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, FeatureLevel, FeatureRange
+from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, FeatureLevel, FeatureRange
 
 
 class ReleaseFeatures(NamedTuple):
@@ -21,9 +21,9 @@ FEATURES_OF_RELEASES = (
     ReleaseFeatures("3.0", 1),
     ReleaseFeatures("3.2", 4),
     ReleaseFeatures("3.3", 7),
+    ReleaseFeatures("3.4", 8),
     ReleaseFeatures("3.5", 11),
     ReleaseFeatures("3.6", 14),
-    ReleaseFeatures("3.7", 19),
     ReleaseFeatures("3.8", 20),
     ReleaseFeatures("3.9", 21),
     ReleaseFeatures("4.0", 25, 1),
@@ -39,7 +39,7 @@ OLDEST = 7
 
 
 def features_supported(name: str) -> tuple[FeatureRange, ...]:
-    """What a node of a release can work with, of all that is stated here.
+    """The features that a node of a release supports, of all that are stated here.
 
     **Kafka:** `QuorumFeatures.defaultSupportedFeatureMap`.
     """
@@ -59,3 +59,8 @@ def features_at_start(name: str) -> tuple[FeatureLevel, ...]:
 
 def _of(name: str) -> ReleaseFeatures:
     return next(one for one in FEATURES_OF_RELEASES if one.name == name)
+
+
+def release_of(protocol_name: str) -> str:
+    """The release whose features a node has that follows rules of this name: also with one of them weakened."""
+    return protocol_name.partition(" with ")[0]

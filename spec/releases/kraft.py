@@ -6,9 +6,9 @@ and 4.4.0.
 
 from dataclasses import replace
 
-from spec.controller.protocol import ControllerProtocol, eligible_leaders_as_configured, without_eligible_leaders
-from spec.controller.rules import brokers, isr_proposals, partition_change
-from spec.metadata import is_active, is_unfenced
+from kspec.spec.controller.protocol import ControllerProtocol, eligible_leaders_as_configured, without_eligible_leaders
+from kspec.spec.controller.rules import brokers, isr_proposals, partition_change
+from kspec.spec.metadata import is_active, is_unfenced
 
 KRAFT_3_0 = ControllerProtocol(
     name="3.0",
@@ -33,6 +33,7 @@ KRAFT_3_0 = ControllerProtocol(
     caught_up=brokers.caught_up_with_all,
     may_unfence=brokers.unfences_whoever_asks,
     marks_shutdown=brokers.marks_shutdown_never,
+    shutdown_offset=brokers.shutdown_offset_of_last_heartbeat,
     awaits_all_metadata=True,
 )
 """3.0 and 3.1: the first KRaft controllers (KIP-500)."""
@@ -53,19 +54,25 @@ KRAFT_3_3 = replace(
     awaits_all_metadata=False,
     marks_shutdown=brokers.marks_shutdown_once,
 )
-"""3.3 and 3.4: fenced brokers, and those in controlled shutdown, neither lead nor join (KIP-841)."""
+"""3.3: fenced brokers, and those in controlled shutdown, neither lead nor join (KIP-841)."""
 
-KRAFT_3_5 = replace(KRAFT_3_3, name="3.5", eligible_for_isr=isr_proposals.same_broker_epoch_is_eligible)
+KRAFT_3_4 = replace(KRAFT_3_3, name="3.4", shutdown_offset=brokers.shutdown_offset_of_first_heartbeat)
+"""3.4: a controlled shutdown ends on a busy log, too (KAFKA-14292, in 3.3.2)."""
+
+KRAFT_3_5 = replace(KRAFT_3_4, name="3.5", eligible_for_isr=isr_proposals.same_broker_epoch_is_eligible)
 """3.5: proposals carry broker epochs (KIP-903)."""
 
 KRAFT_3_6 = replace(KRAFT_3_5, name="3.6", opens_epoch=partition_change.removes_replica)
-"""3.6: a shrinking ISR no longer opens a leader epoch (KAFKA-15021)."""
+"""3.6 and 3.7: a shrinking ISR no longer opens a leader epoch (KAFKA-15021)."""
 
-KRAFT_3_7 = replace(KRAFT_3_6, name="3.7", register_again=brokers.register_again_with_new_epoch)
-"""3.7: an incarnation that registers twice stays unfenced."""
-
-KRAFT_3_8 = replace(KRAFT_3_7, name="3.8", complete_reassignment=partition_change.complete_when_all_are_in_sync)
-"""3.8: a reassignment waits for all replicas that stay."""
+KRAFT_3_8 = replace(
+    KRAFT_3_6,
+    name="3.8",
+    complete_reassignment=partition_change.complete_when_all_are_in_sync,
+    register_again=brokers.register_again_with_new_epoch,
+)
+"""3.8: a reassignment waits for all replicas that stay. An incarnation that registers twice stays unfenced (KAFKA-16757, in
+3.7.1)."""
 
 KRAFT_3_9 = replace(KRAFT_3_8, name="3.9", register_again=brokers.register_again_as_is)
 """3.9: an incarnation that registers twice keeps its broker epoch."""

@@ -1,20 +1,20 @@
 """Mutants of the controller: one of its rules weakened, to show that the rule is needed."""
 
-from spec.controller.rules import brokers, isr_proposals, partition_change
-from spec.controller.rules.partition_change import Elected, Election, Target
-from spec.messages.alter_partition import AlterPartitionRequest
-from spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
-from spec.mutation import Mutant
-from spec.values import NO_LEADER, BrokerId, Error, Offset
+from kspec.spec.controller.rules import brokers, isr_proposals, partition_change
+from kspec.spec.controller.rules.partition_change import Election, ElectionOutcome, PartitionTarget
+from kspec.spec.messages.alter_partition import AlterPartitionRequest
+from kspec.spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration
+from kspec.spec.mutation import Mutant
+from kspec.spec.values import NO_LEADER, BrokerId, Error, Offset
 
 
 def elect_anybody(
     partition: PartitionRegistration,
-    target: Target,
+    target: PartitionTarget,
     acceptable: frozenset[BrokerId],
     election: Election,
     last_known: bool,
-) -> Elected:
+) -> ElectionOutcome:
     """As `elect`, but with no replica in sync or eligible, elect any acceptable one as if that were clean."""
     elected = partition_change.elect(partition, target, acceptable, election, last_known)
     return elected if elected.leader != NO_LEADER else partition_change.elect_any(target, acceptable)._replace(unclean=False)
@@ -25,7 +25,7 @@ def check_leader_only(partition: PartitionRegistration, request: AlterPartitionR
     return isr_proposals.check_proposer(partition, request._replace(partition_epoch=partition.partition_epoch))
 
 
-def opens_epoch_never(partition: PartitionRegistration, target: Target) -> bool:
+def opens_epoch_never(partition: PartitionRegistration, target: PartitionTarget) -> bool:
     """A change that keeps the leader opens no leader epoch."""
     return False
 

@@ -1,8 +1,10 @@
 """The releases by name: which is the newest, and whose controller a cluster of one release has."""
 
-from spec.controller.protocol import ControllerProtocol
-from spec.releases.broker import BROKER_NEXT, BROKER_RELEASES, NEWEST
-from spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.coordinator.protocol import CoordinatorProtocol
+from kspec.spec.releases.broker import BROKER_NEXT, BROKER_RELEASES, NEWEST
+from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
+from kspec.spec.releases.kraft import KRAFT_RELEASES
 
 RELEASES = tuple(release.name for release in BROKER_RELEASES)
 """All of them, the oldest first; `next` is the last."""
@@ -35,3 +37,15 @@ def kraft_of(release: str) -> ControllerProtocol:
     for name in KRAFT_NAMES:
         latest = in_force[name] = changed.get(name, latest)
     return in_force[release]
+
+
+def coordinator_of(release: str) -> CoordinatorProtocol:
+    """The rules of a release's group coordinator: those that the latest release up to this one has changed.
+
+    A weakened rule of the broker (`RELEASE with MUTANT`) leaves the coordinator as it is.
+    """
+    changed = {rules.name: rules for rules in COORDINATOR_RELEASES}
+    latest, in_force = COORDINATOR_RELEASES[0], {}
+    for name in RELEASES:
+        latest = in_force[name] = changed.get(name, latest)
+    return in_force[release.partition(" with ")[0]]

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from spec.zookeeper import rules
-from spec.zookeeper.protocol import ZkControllerProtocol
+from kspec.spec.zookeeper import rules
+from kspec.spec.zookeeper.protocol import ZkControllerProtocol
 
 ZK_0_10 = ZkControllerProtocol(
     name="0.10",

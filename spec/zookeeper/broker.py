@@ -2,20 +2,20 @@
 
 from typing import Generic, NamedTuple, TypeAlias
 
-from spec.broker.effects import Effect
-from spec.broker.partition import Broker, Handled, Partition
-from spec.broker.roles import become_follower, become_leader, leave
-from spec.broker.rules.fetcher import NOT_FETCHING
-from spec.log.algebra import LogT
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
-from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
-from spec.metadata import PartitionRegistration
-from spec.step import Reply, Step
-from spec.values import NO_LEADER, Epoch, Error, LeaderAndIsr, PartitionId, next_partition_epoch
-from spec.zookeeper.node import ConditionalWrite, isr_write
-from spec.zookeeper.rules import check_controller_epoch, check_request_epoch
+from kspec.spec.broker.effects import Effect
+from kspec.spec.broker.partition import Broker, Handled, Partition
+from kspec.spec.broker.roles import become_follower, become_leader, leave
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING
+from kspec.spec.log.algebra import LogT
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from kspec.spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import NO_LEADER, Epoch, Error, LeaderAndIsr, MonotonicMs, PartitionId, next_partition_epoch
+from kspec.spec.zookeeper.node import ConditionalWrite, isr_write
+from kspec.spec.zookeeper.rules import check_controller_epoch, check_request_epoch
 
 
 class ZkReplica(NamedTuple, Generic[LogT]):
@@ -43,7 +43,7 @@ def check_request(broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIs
 
 
 def handle_leader_and_isr(
-    broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest, now: int
+    broker: Broker, replica: ZkReplica[LogT], request: LeaderAndIsrRequest, now: MonotonicMs
 ) -> ZkHandled[LogT]:
     """Lead or follow as the controller announces, if the announcement is newer than what the broker knows.
 
@@ -86,7 +86,9 @@ def registration_of(request: LeaderAndIsrRequest) -> PartitionRegistration:
     )
 
 
-def handle_stop_replica(broker: Broker, replica: ZkReplica[LogT], request: StopReplicaRequest, now: int) -> ZkHandled[LogT]:
+def handle_stop_replica(
+    broker: Broker, replica: ZkReplica[LogT], request: StopReplicaRequest, now: MonotonicMs
+) -> ZkHandled[LogT]:
     """Stop fetching, or delete the replica. Errors: those of `check_request`.
 
     **Kafka:** `ReplicaManager.stopReplicas`.

@@ -7,19 +7,29 @@ refused write never happen. A decision is written before it is announced.
 
 from typing import NamedTuple, TypeAlias
 
-from spec.controller.rules.isr_proposals import proposed_isr
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
-from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
-from spec.metadata import NOBODY
-from spec.step import Reply, Send, Step
-from spec.values import NO_BROKER_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId, next_epoch
-from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, written_node
-from spec.zookeeper.protocol import LiveBroker, ZkController
-from spec.zookeeper.rules import (
+from kspec.spec.controller.rules.isr_proposals import proposed_isr
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from kspec.spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from kspec.spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from kspec.spec.metadata import NOBODY
+from kspec.spec.step import Reply, Send, Step
+from kspec.spec.values import (
+    NO_BROKER_EPOCH,
+    BrokerId,
+    Epoch,
+    Error,
+    LeaderAndIsr,
+    MonotonicMs,
+    PartitionEpoch,
+    PartitionId,
+    next_epoch,
+)
+from kspec.spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, written_node
+from kspec.spec.zookeeper.protocol import LiveBroker, ZkController
+from kspec.spec.zookeeper.rules import (
     check_request_epoch,
     elect_for_reassignment,
     elect_for_shutdown,
@@ -285,7 +295,7 @@ def on_broker_change(controller: ZkController, state: ZkControllerState, nodes: 
 
 
 def handle_controlled_shutdown(
-    controller: ZkController, state: ZkControllerState, request: ControlledShutdownRequest, now_ms: int
+    controller: ZkController, state: ZkControllerState, request: ControlledShutdownRequest, now_ms: MonotonicMs
 ) -> ZkStep:
     """A broker wants to stop: other brokers take over its partitions where they can, and it leaves the ISRs where it only
     follows.
@@ -320,7 +330,7 @@ def handle_controlled_shutdown(
 
 
 def handle_elect_leaders(
-    controller: ZkController, state: ZkControllerState, request: ElectLeadersRequest, now_ms: int
+    controller: ZkController, state: ZkControllerState, request: ElectLeadersRequest, now_ms: MonotonicMs
 ) -> ZkStep:
     """Make the preferred replica the leader of a partition.
 
@@ -339,7 +349,7 @@ def handle_elect_leaders(
 
 
 def handle_alter_partition(
-    controller: ZkController, state: ZkControllerState, request: AlterPartitionRequest, now_ms: int
+    controller: ZkController, state: ZkControllerState, request: AlterPartitionRequest, now_ms: MonotonicMs
 ) -> ZkStep:
     """A leader proposes an ISR instead of writing it. Neither the sender nor the proposed members are checked.
 

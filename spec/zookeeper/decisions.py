@@ -3,8 +3,8 @@
 Every decision opens a new leader epoch.
 """
 
-from spec.broker.rules.isr.proposal import isr_without
-from spec.values import NO_LEADER, BrokerId, LeaderAndIsr, next_epoch
+from kspec.spec.broker.rules.isr.proposal import isr_without
+from kspec.spec.values import NO_LEADER, BrokerId, LeaderAndIsr, next_epoch
 
 
 def elect_cleanly(partition: LeaderAndIsr, candidate: BrokerId) -> LeaderAndIsr:

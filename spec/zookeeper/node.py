@@ -6,8 +6,8 @@ partition epoch (formerly `zkVersion`). The controller writes leaders; up to 2.6
 
 from typing import NamedTuple
 
-from spec.controller.rules.isr_writer import check_partition_epoch
-from spec.values import NO_EPOCH, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId, next_partition_epoch
+from kspec.spec.controller.rules.isr_writer import check_partition_epoch
+from kspec.spec.values import NO_EPOCH, Epoch, Error, LeaderAndIsr, PartitionEpoch, PartitionId, next_partition_epoch
 
 
 class PartitionNode(NamedTuple):

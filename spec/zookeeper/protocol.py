@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spec.values import BrokerEpoch, BrokerId, Epoch, LeaderAndIsr
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, LeaderAndIsr
 
 
 class LiveBroker(NamedTuple):
@@ -20,7 +20,7 @@ class ZkControllerProtocol:
 
     name: str
     remove_from_isr: Callable[[LeaderAndIsr, BrokerId, bool], LeaderAndIsr]
-    """How an offline replica leaves the partition (the flag: unclean elections are allowed)."""
+    """The removal of an offline replica from the partition (the flag: unclean elections are allowed)."""
 
     checked_epoch: Callable[[Epoch], Epoch]
     """Under which controller epoch a write is accepted."""

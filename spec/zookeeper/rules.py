@@ -1,9 +1,9 @@
 """The rules of the ZooKeeper controller: elections, fencing by controller and broker epoch."""
 
-from spec.metadata import NOBODY
-from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, BrokerEpoch, BrokerId, Epoch, Error, LeaderAndIsr
-from spec.zookeeper.decisions import elect_cleanly, elect_uncleanly, fail_broker
-from spec.zookeeper.protocol import LiveBroker
+from kspec.spec.metadata import NOBODY
+from kspec.spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, BrokerEpoch, BrokerId, Epoch, Error, LeaderAndIsr
+from kspec.spec.zookeeper.decisions import elect_cleanly, elect_uncleanly, fail_broker
+from kspec.spec.zookeeper.protocol import LiveBroker
 
 
 def keep_last_unless_unclean(state: LeaderAndIsr, broker: BrokerId, unclean: bool) -> LeaderAndIsr:

@@ -1,1 +1,1 @@
-"""What a broker decides about clients' requests before and beside the partitions: versions, batches, fetch sessions."""
+"""Decisions of a broker about clients' requests before and beside the partitions: versions, batches, fetch sessions."""

@@ -1,13 +1,13 @@
-"""Which topics a Metadata request may name, and how."""
+"""Topics in Metadata requests: which ones a request may name, and how."""
 
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from spec.values import Error
+from kspec.spec.values import NO_LEADER, BrokerId, Error
 
 
 def check_missing_topic(by_id: bool, has_valid_name: bool) -> Error:
-    """What is answered of a topic that there is not.
+    """The error for a topic that does not exist.
 
     Errors: `UNKNOWN_TOPIC_ID`; `INVALID_TOPIC_EXCEPTION` for a name that no topic can have; `UNKNOWN_TOPIC_OR_PARTITION`.
 
@@ -52,7 +52,7 @@ def entries_that_count(topics: tuple[tuple[bool, bool], ...]) -> tuple[int, ...]
 
 
 class Cursor(NamedTuple):
-    """Where the next page of DescribeTopicPartitions begins."""
+    """The place where the next page of DescribeTopicPartitions begins."""
 
     topic: str
     partition: int
@@ -72,10 +72,34 @@ def check_cursor(topics: AbstractSet[str], cursor: Cursor | None) -> Error:
 
 
 def page_size(wanted: int, most: int) -> int:
-    """How many partitions a page has at most: as many as the client wants, and the broker gives, and one at least.
+    """The most partitions of a page: as many as the client wants and the broker allows, and one at least.
 
     `most`: max.request.partition.size.limit.
 
     **Kafka:** `DescribeTopicPartitionsRequestHandler.handleDescribeTopicPartitionsRequest`.
     """
     return max(min(wanted, most), 1)
+
+
+OF_BROKERS, OF_CONTROLLERS = 1, 2
+"""Kafka: `EndpointType`."""
+
+
+def check_endpoint_type(own: int, asked: int) -> Error:
+    """Whether a listener tells of nodes of this kind: one for clients of brokers, the controller's of controllers.
+
+    Errors: `MISMATCHED_ENDPOINT_TYPE`, `UNSUPPORTED_ENDPOINT_TYPE` (no kind at all).
+
+    **Kafka:** `AuthHelper.computeDescribeClusterResponse` (KIP-919).
+    """
+    if asked == own:
+        return Error.NONE
+    return Error.MISMATCHED_ENDPOINT_TYPE if asked in (OF_BROKERS, OF_CONTROLLERS) else Error.UNSUPPORTED_ENDPOINT_TYPE
+
+
+def check_leader(leader: BrokerId) -> Error:
+    """The error of a partition beside its leader. Errors: `LEADER_NOT_AVAILABLE`.
+
+    **Kafka:** `KRaftMetadataCache.getPartitionMetadata`. **Leaves out:** `LISTENER_NOT_FOUND`, as there is one listener.
+    """
+    return Error.LEADER_NOT_AVAILABLE if leader == NO_LEADER else Error.NONE

@@ -1,9 +1,9 @@
-"""What a timestamp in a ListOffsets request asks for."""
+"""Meanings of a timestamp in a ListOffsets request."""
 
 from enum import Enum
 
-from spec.messages.list_offsets import ListOffsetsResponse
-from spec.values import Error
+from kspec.spec.messages.list_offsets import ListOffsetsResponse
+from kspec.spec.values import Error
 
 LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 
@@ -18,8 +18,8 @@ UNREADABLE = ListOffsetsResponse(Error.INVALID_RECORD)
 """
 
 
-class Question(Enum):
-    """What is asked. Kafka: the negative timestamps of `ListOffsetsRequest`."""
+class OffsetQuestion(Enum):
+    """The meaning of a timestamp in a ListOffsets request. Kafka: the negative timestamps of `ListOffsetsRequest`."""
 
     LATEST = "the end that the sender may see"
     EARLIEST = "the start"
@@ -29,8 +29,8 @@ class Question(Enum):
     UNSUPPORTED = "not allowed in this version"
 
 
-def judge_timestamp(timestamp: int, version_number: int) -> Question:
-    """What a timestamp (ms, or a negative number of its own meaning) asks for in this version of the request.
+def judge_timestamp(timestamp: int, version_number: int) -> OffsetQuestion:
+    """The meaning of a timestamp (ms, or a negative number with a meaning of its own) in this version of the request.
 
     Without remote storage the start on this disk is the start, and nothing is in remote storage.
 
@@ -39,13 +39,23 @@ def judge_timestamp(timestamp: int, version_number: int) -> Question:
     """
     first = next((number for asked, number in FIRST_VERSIONS if asked == timestamp), 0)
     if version_number < first:
-        return Question.UNSUPPORTED
+        return OffsetQuestion.UNSUPPORTED
     known = {
-        LATEST: Question.LATEST,
-        EARLIEST: Question.EARLIEST,
-        EARLIEST_LOCAL: Question.EARLIEST,
-        LARGEST_TIMESTAMP: Question.LARGEST_TIMESTAMP,
-        LATEST_TIERED: Question.NOTHING,
-        EARLIEST_PENDING_UPLOAD: Question.NOTHING,
+        LATEST: OffsetQuestion.LATEST,
+        EARLIEST: OffsetQuestion.EARLIEST,
+        EARLIEST_LOCAL: OffsetQuestion.EARLIEST,
+        LARGEST_TIMESTAMP: OffsetQuestion.LARGEST_TIMESTAMP,
+        LATEST_TIERED: OffsetQuestion.NOTHING,
+        EARLIEST_PENDING_UPLOAD: OffsetQuestion.NOTHING,
     }
-    return known.get(timestamp, Question.BY_TIMESTAMP)
+    return known.get(timestamp, OffsetQuestion.BY_TIMESTAMP)
+
+
+def check_question(question: OffsetQuestion, of_partition: Error) -> Error:
+    """The error before the log is read: the version may not ask for this, else the error of the partition.
+
+    Errors: `UNSUPPORTED_VERSION`, and `of_partition`.
+
+    **Kafka:** `KafkaApis.handleListOffsetRequest`, `ReplicaManager.fetchOffset`.
+    """
+    return Error.UNSUPPORTED_VERSION if question == OffsetQuestion.UNSUPPORTED else of_partition

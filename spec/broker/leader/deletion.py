@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from spec.broker.effects import LogStartMoved, Persist
-from spec.broker.partition import Broker, Handled, Partition, leads
-from spec.broker.rules.offsets import check_deletion, deletion_offset, is_deleted, low_watermark
-from spec.log.algebra import LogT
-from spec.log.local_log import move_start, retention_offset
-from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from spec.step import Reply, Step
-from spec.values import Error, Offset
+from kspec.spec.broker.effects import LogStartMoved, Persist
+from kspec.spec.broker.partition import Broker, Handled, Partition, leads
+from kspec.spec.broker.rules.offsets import deletion_offset, is_deleted, low_watermark
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import move_start, retention_offset
+from kspec.spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import Error, MonotonicMs, Offset
 
 
 def handle_delete_records(
-    broker: Broker, partition: Partition[LogT], request: DeleteRecordsRequest, now: int
+    broker: Broker, partition: Partition[LogT], request: DeleteRecordsRequest, now: MonotonicMs
 ) -> Handled[LogT]:
     """Delete up to the requested offset. `answer_deletion` tells when the client is answered.
 
@@ -23,17 +23,21 @@ def handle_delete_records(
     """
     high_watermark = partition.local.high_watermark
     offset = deletion_offset(request.offset, high_watermark)
-    deletes = broker.settings.deletes_records
-    error = check_deletion(leads(broker, partition), deletes, offset, high_watermark)
+    allowed = broker.protocol.may_delete(broker.settings.deletes_records, broker.settings.compacts_records)
+    error = broker.protocol.check_deletion(leads(broker, partition), allowed, offset, high_watermark)
+    moved = delete_records(partition, offset) if broker.protocol.deletes(error) else Step(partition)
+    if moved.state != partition:
+        log_start = moved.state.local.log.start_offset
+        left = broker.protocol.producers_after_deletion(partition.producers, log_start)
+        moved = Step(moved.state._replace(producers=left), moved.effects)
     if error != Error.NONE:
-        return Step(partition, (Reply(DeleteRecordsResponse(error)),))
-    moved = delete_records(partition, offset)
+        return Step(moved.state, (*moved.effects, Reply(DeleteRecordsResponse(error))))
     deletion = DeleteRecordsResponse(error, offset, low_watermark_of(broker, moved.state))
     return Step(moved.state, (*moved.effects, Reply(deletion)))
 
 
 def answer_deletion(broker: Broker, partition: Partition[LogT], deletion: DeleteRecordsResponse) -> DeleteRecordsResponse:
-    """What the client is told of a deletion on the leader: that it is done, or that the leader has resigned.
+    """The answer to a deletion on the leader: it is done, or the leader has resigned.
 
     `REQUEST_TIMED_OUT`: live followers still have the records. The client waits, and is told so when its time is over.
 

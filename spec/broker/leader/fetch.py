@@ -1,36 +1,41 @@
-"""How a leader answers a fetch, and what it learns from a follower's fetch."""
+"""Answers of a leader to a fetch, and its knowledge of a follower from the follower's fetch."""
 
-from spec.broker.leader.isr import consider_joining
-from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, last_stable_offset_of, role_of
-from spec.broker.rules.divergence import Divergence, is_diverging
-from spec.broker.rules.fencing import check_assigned
-from spec.broker.rules.followers import FollowerFetch, follower_of, with_follower
-from spec.broker.rules.reading import is_follower, isolation_of, needs_leader, visible_end
-from spec.log.algebra import LogT
-from spec.log.local_log import read
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.step import Reply, Step
-from spec.values import BrokerId, Error
+from kspec.spec.broker.leader.isr import consider_joining
+from kspec.spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, last_stable_offset_of, role_of
+from kspec.spec.broker.rules.divergence import is_diverging
+from kspec.spec.broker.rules.fencing import is_unassigned
+from kspec.spec.broker.rules.followers import FollowerFetch, follower_of, with_follower
+from kspec.spec.broker.rules.reading import is_follower, isolation_of, visible_end
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import read
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import BrokerId, Error, MonotonicMs
 
 
-def handle_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: int) -> Handled[LogT]:
+def handle_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: MonotonicMs) -> Handled[LogT]:
     """Answer a fetch by a follower or a consumer; from a follower's fetch the leader learns the follower's log end.
 
-    Errors: those of the release's fence, `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_LEADER_EPOCH`, `OFFSET_OUT_OF_RANGE`.
+    Errors: those of the release's fence, `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_LEADER_EPOCH`, `OFFSET_OUT_OF_RANGE`; up to 0.11
+    `UNKNOWN_SERVER_ERROR`.
 
     **Kafka:** `ReplicaManager.readFromLog`, `Partition.fetchRecords`. **Leaves out:** that a fetch may wait for more to
     read; the caller that makes it wait calls this again, with a `CONSUMER`'s rights, see `read_partition`.
     """
     answer = read_partition(broker, partition, request)
-    counts = is_follower(request) and answer.error == Error.NONE and broker.protocol.counts_fetch(is_diverging(answer))
-    if not counts:
+    if not is_follower(request) or is_unassigned(partition.followers, request):
+        return Step(partition, (Reply(answer),))
+    if answer.error != Error.NONE:
+        return Step(note_failed_fetch(broker, partition, request), (Reply(answer),))
+    if not broker.protocol.counts_fetch(is_diverging(answer)):
         return Step(partition, (Reply(answer),))
     error = broker.protocol.check_replica_epoch(broker.brokers, request.replica, request.broker_epoch)
     if error != Error.NONE:
         return Step(partition, (Reply(FetchResponse(error)),))
     noted = note_fetch(broker, partition, request, now)
     after = after_noted_fetch(broker, partition, noted, request.replica, now)
-    return Step(after.state, (*after.effects, Reply(answer)))
+    told = broker.protocol.answered_high_watermark(answer.high_watermark, after.state.local.high_watermark)
+    return Step(after.state, (*after.effects, Reply(answer._replace(high_watermark=told))))
 
 
 def read_partition(broker: Broker, partition: Partition[LogT], request: FetchRequest) -> FetchResponse:
@@ -38,11 +43,19 @@ def read_partition(broker: Broker, partition: Partition[LogT], request: FetchReq
 
     **Kafka:** `Partition.readRecords`.
     """
+    fetch = request.fetch
+    leader_only = broker.protocol.needs_leader(request)
+    error = broker.protocol.serves(broker.self_id, role_of(partition), fetch.current_leader_epoch, leader_only)
+    if error != Error.NONE:
+        return FetchResponse(error)
+    answer = _read(broker, partition, request)
+    return broker.protocol.answers_unassigned(answer, request) if is_unassigned(partition.followers, request) else answer
+
+
+def _read(broker: Broker, partition: Partition[LogT], request: FetchRequest) -> FetchResponse:
+    """The answer to a fetch that the fence lets pass. **Kafka:** `Partition.readRecords`."""
     local, fetch = partition.local, request.fetch
-    error = broker.protocol.serves(broker.self_id, role_of(partition), fetch.current_leader_epoch, needs_leader(request))
-    if error == Error.NONE:
-        error = check_assigned(partition.followers, request)
-    parted = broker.protocol.divergence(local.log, fetch) if error == Error.NONE else Divergence(error)
+    parted = broker.protocol.divergence(local.log, fetch)
     if parted.error != Error.NONE:
         return FetchResponse(parted.error)
     last_stable = last_stable_offset_of(partition)
@@ -56,7 +69,7 @@ def read_partition(broker: Broker, partition: Partition[LogT], request: FetchReq
     return answer._replace(records=found.records) if found.error == Error.NONE else FetchResponse(found.error)
 
 
-def note_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: int) -> Partition[LogT]:
+def note_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest, now: MonotonicMs) -> Partition[LogT]:
     """The leader's state with the follower's log end from its fetch. **Kafka:** `Replica.updateFetchStateOrThrow`."""
     before = follower_of(partition.followers, request.replica)
     assert before is not None, f"replica {request.replica} is not assigned, so its fetch is not answered"
@@ -66,15 +79,54 @@ def note_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest
     return partition._replace(followers=with_follower(partition.followers, request.replica, noted))
 
 
+def note_failed_fetch(broker: Broker, partition: Partition[LogT], request: FetchRequest) -> Partition[LogT]:
+    """The leader's state after it has refused a follower's fetch. **Kafka:** `ReplicaManager.updateFollowerFetchState`."""
+    before = follower_of(partition.followers, request.replica)
+    assert before is not None, f"replica {request.replica} is not assigned, so its fetch is not noted"
+    noted = broker.protocol.notes_failed_fetch(before)
+    if noted == before:
+        return partition
+    return partition._replace(followers=with_follower(partition.followers, request.replica, noted))
+
+
 def after_noted_fetch(
-    broker: Broker, before: Partition[LogT], partition: Partition[LogT], replica: BrokerId, now: int
+    broker: Broker, before: Partition[LogT], partition: Partition[LogT], replica: BrokerId, now: MonotonicMs
 ) -> Handled[LogT]:
-    """First the ISR, then the high watermark if the follower's end has changed, then the requests that wait for either.
+    """First the ISR, then the high watermark (since 2.4 only if the follower's end has changed), then the requests that wait
+    for either.
 
     **Kafka:** `Partition.updateFollowerFetchState`.
     """
     joining = consider_joining(broker, partition, replica, now)
     old, new = follower_of(before.followers, replica), follower_of(partition.followers, replica)
     moved = old is not None and new is not None and old.end_offset != new.end_offset
-    completed = complete_waiting(broker, advance(broker, joining.state, now) if moved else joining.state)
+    advances = broker.protocol.advances_after_fetch(moved)
+    completed = complete_waiting(broker, advance(broker, joining.state, now) if advances else joining.state)
     return Step(completed.state, joining.effects + completed.effects)
+
+
+# ---- fetches that need no look
+
+
+def repeats(partition: Partition[LogT], request: FetchRequest, answer: FetchResponse) -> bool:
+    """Whether the same fetch is answered the same, and teaches its leader the time alone, as long as nothing else changes.
+
+    So it is if there is nothing to read, and if a follower is in the ISR, so that nobody asks to admit it.
+
+    Parameters: the partition after the fetch was handled; the fetch; its answer. "Nothing else" is the partition, as far as
+    `concerns_others` says, and what the leader knows of brokers and settings.
+
+    **Kafka:** no counterpart: a session's fetch looks at all of its partitions, `IncrementalFetchContext.foreachPartition`.
+    """
+    said_all = answer.error == Error.NONE and not answer.records and not is_diverging(answer)
+    return said_all and (not is_follower(request) or request.replica in partition.isr.isr)
+
+
+def concerns_others(before: Partition[LogT], after: Partition[LogT]) -> bool:
+    """Whether a change of a partition may change what is read from it, or what it asks: all but what was noted of fetches,
+    of waiting producers, and of the producers of batches.
+
+    **Kafka:** no counterpart, as `repeats`.
+    """
+    same = after._replace(followers=before.followers, waiting=before.waiting, producers=before.producers)
+    return same != before

@@ -1,19 +1,18 @@
-"""When a leader asks for another ISR, and how it reacts to the answer."""
+"""Proposals of another ISR by a leader, and its reaction to the answer."""
 
-from spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, is_under_min_isr, leads
-from spec.broker.rules.followers import follower_of, is_caught_up
-from spec.broker.rules.isr.announcement import apply_partition, may_take_granted
-from spec.broker.rules.isr.errors import AfterError
-from spec.broker.rules.isr.membership import out_of_sync
-from spec.broker.rules.isr.proposal import PartitionIsr, is_pending, isr_with, isr_without, nothing_pending, roll_back
-from spec.broker.rules.isr.request import members
-from spec.log.algebra import LogT
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.step import Step
-from spec.values import BrokerId, Error
+from kspec.spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, is_under_min_isr, leads
+from kspec.spec.broker.rules.followers import follower_of, is_caught_up
+from kspec.spec.broker.rules.isr.announcement import apply_partition
+from kspec.spec.broker.rules.isr.errors import AfterError
+from kspec.spec.broker.rules.isr.proposal import PartitionIsr, is_pending, isr_with, isr_without, nothing_pending, roll_back
+from kspec.spec.broker.rules.isr.request import members
+from kspec.spec.log.algebra import LogT
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.step import Step
+from kspec.spec.values import BrokerId, Error, MonotonicMs
 
 
-def may_join(broker: Broker, partition: Partition[LogT], replica: BrokerId, now: int) -> bool:
+def may_join(broker: Broker, partition: Partition[LogT], replica: BrokerId, now: MonotonicMs) -> bool:
     """Whether a leader asks to admit a follower that has just fetched.
 
     **Kafka:** `Partition.needsExpandIsr`, `canAddReplicaToIsr`, `isFollowerInSync`.
@@ -29,14 +28,14 @@ def may_join(broker: Broker, partition: Partition[LogT], replica: BrokerId, now:
     )
 
 
-def consider_joining(broker: Broker, partition: Partition[LogT], replica: BrokerId, now: int) -> Handled[LogT]:
+def consider_joining(broker: Broker, partition: Partition[LogT], replica: BrokerId, now: MonotonicMs) -> Handled[LogT]:
     """Ask to admit a follower to the ISR, if it may join. **Kafka:** `Partition.maybeExpandIsr`."""
     if not may_join(broker, partition, replica, now):
         return Step(partition)
     return _propose(broker, partition, isr_with(partition.isr.isr, replica))
 
 
-def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> Handled[LogT]:
+def consider_shrinking(broker: Broker, partition: Partition[LogT], now: MonotonicMs) -> Handled[LogT]:
     """Ask to drop the followers that have fallen behind; called every half of `max_lag`.
 
     **Kafka:** `Partition.maybeShrinkIsr`.
@@ -44,8 +43,23 @@ def consider_shrinking(broker: Broker, partition: Partition[LogT], now: int) -> 
     if not leads(broker, partition) or not nothing_pending(partition.isr):
         return Step(partition)
     end_offset, max_lag = partition.local.log.end_offset, broker.settings.max_lag
-    leaving = out_of_sync(partition.isr.isr, broker.self_id, partition.followers, end_offset, now, max_lag)
+    leaving = broker.protocol.drops(partition.isr.isr, broker.self_id, partition.followers, end_offset, now, max_lag)
     return _propose(broker, partition, isr_without(partition.isr.isr, leaving)) if leaving else Step(partition)
+
+
+def may_fall_behind(broker: Broker, partition: Partition[LogT]) -> bool:
+    """Whether `consider_shrinking` may find somebody to drop later, though the partition stays as it is.
+
+    Nobody falls behind who has all of the leader's records, however long ago it fetched (`is_caught_up`).
+
+    **Kafka:** no counterpart: `ReplicaManager.maybeShrinkIsr` looks at all partitions.
+    """
+    if not leads(broker, partition):
+        return False
+    end_offset = partition.local.log.end_offset
+    caught_up = {one.broker for one in partition.followers if one.state.end_offset == end_offset}
+    waits = not nothing_pending(partition.isr) or partition.request_in_flight
+    return waits or any(one != broker.self_id and one not in caught_up for one in partition.isr.isr)
 
 
 def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId]) -> Handled[LogT]:
@@ -65,7 +79,11 @@ def _propose(broker: Broker, partition: Partition[LogT], isr: frozenset[BrokerId
 
 
 def handle_alter_partition_response(
-    broker: Broker, partition: Partition[LogT], request: AlterPartitionRequest, response: AlterPartitionResponse, now: int
+    broker: Broker,
+    partition: Partition[LogT],
+    request: AlterPartitionRequest,
+    response: AlterPartitionResponse,
+    now: MonotonicMs,
 ) -> Handled[LogT]:
     """Take the ISR that the controller has now; after an error, drop the proposal, wait for new metadata, or ask again.
 
@@ -91,9 +109,14 @@ def _as_proposed(request: AlterPartitionRequest) -> PartitionIsr:
     return PartitionIsr(frozenset(member.broker for member in request.isr), request.partition_epoch)
 
 
-def _take_granted(broker: Broker, partition: Partition[LogT], response: AlterPartitionResponse, now: int) -> Handled[LogT]:
+def _take_granted(
+    broker: Broker, partition: Partition[LogT], response: AlterPartitionResponse, now: MonotonicMs
+) -> Handled[LogT]:
     granted = PartitionIsr(response.isr, response.partition_epoch)
-    if not may_take_granted(partition.isr, partition.leader_epoch, granted, response.leader_epoch):
+    if not broker.protocol.takes_granted(partition.isr, partition.leader_epoch, granted, response.leader_epoch):
         return Step(partition)
     taken = partition._replace(isr=apply_partition(partition.isr, granted))
-    return complete_waiting(broker, advance(broker, taken, now))
+    possible = advance(broker, taken, now)
+    before, after = taken.local.high_watermark, possible.local.high_watermark
+    moved = broker.protocol.advances_when_granted(before, after) != before
+    return complete_waiting(broker, possible if moved else taken)

@@ -1,20 +1,20 @@
-"""Where an epoch ends, where the log starts and ends: requests that any replica may answer."""
+"""Requests that any replica may answer: the end of an epoch, the start and the end of the log."""
 
-from spec.broker.partition import Broker, Handled, Partition, last_stable_offset_of, role_of
-from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
-from spec.broker.rules.offsets import earliest_offset, latest_offset, offset_found
-from spec.broker.rules.reading import visible_end
-from spec.log.algebra import LogT
-from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.step import Reply, Step
-from spec.values import Error
+from kspec.spec.broker.partition import Broker, Handled, Partition, last_stable_offset_of, role_of
+from kspec.spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
+from kspec.spec.broker.rules.offsets import earliest_offset, latest_offset, offset_found
+from kspec.spec.broker.rules.reading import visible_end
+from kspec.spec.log.algebra import LogT
+from kspec.spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import Error, MonotonicMs
 
 
 def handle_offset_for_leader_epoch(
-    broker: Broker, partition: Partition[LogT], request: OffsetForLeaderEpochRequest, now: int
+    broker: Broker, partition: Partition[LogT], request: OffsetForLeaderEpochRequest, now: MonotonicMs
 ) -> Handled[LogT]:
-    """Where an epoch ends in this replica's log. Errors: those of the release's fence.
+    """Answer with the end of an epoch in this replica's log. Errors: those of the release's fence.
 
     **Kafka:** `Partition.lastOffsetForLeaderEpoch`.
     """
@@ -29,10 +29,10 @@ def handle_list_offsets(
     broker: Broker,
     partition: Partition[LogT],
     request: ListOffsetsRequest,
-    now: int,
+    now: MonotonicMs,
     found: ListOffsetsResponse = NOT_FOUND,
 ) -> Handled[LogT]:
-    """Where the log starts or ends for the sender, or the record that was `found` in it by its timestamp.
+    """Answer with the log's start or its end for the sender, or the record that was `found` in it by its timestamp.
 
     Errors: those of the release's fence; `OFFSET_NOT_AVAILABLE`.
 
@@ -41,7 +41,8 @@ def handle_list_offsets(
     error = broker.protocol.serves(broker.self_id, role_of(partition), request.current_leader_epoch, request.leader_only)
     if error != Error.NONE:
         return Step(partition, (Reply(ListOffsetsResponse(error)),))
-    return Step(partition, (Reply(_listed(broker, partition, request, found)),))
+    answer = broker.protocol.answers_offset(_listed(broker, partition, request, found))
+    return Step(partition, (Reply(answer),))
 
 
 def _listed(
@@ -50,9 +51,9 @@ def _listed(
     log, high_watermark = partition.local.log, partition.local.high_watermark
     last_stable = last_stable_offset_of(partition)
     lag = broker.protocol.latest_offset_lags(request.isolation, high_watermark, partition.epoch_start)
-    if request.wanted == Wanted.EARLIEST:
+    if request.wanted == OffsetSpec.EARLIEST:
         return earliest_offset(log)
-    if request.wanted == Wanted.LATEST:
+    if request.wanted == OffsetSpec.LATEST:
         epoch = partition.leader_epoch
         return latest_offset(request.isolation, log.end_offset, high_watermark, last_stable, epoch, lag)
     return offset_found(found, visible_end(request.isolation, log.end_offset, high_watermark, last_stable), lag)

@@ -1,7 +1,7 @@
-"""How a leader handles a producer's batch."""
+"""Handling of a producer's batch by a leader."""
 
-from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Effect, Persist
-from spec.broker.partition import (
+from kspec.spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Effect, Persist
+from kspec.spec.broker.partition import (
     Broker,
     Handled,
     Partition,
@@ -12,16 +12,16 @@ from spec.broker.partition import (
     min_isr_of,
     role_of,
 )
-from spec.broker.rules.produce import AppendedRecords, check_produce
-from spec.log.algebra import LogT
-from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch, duplicate_of, entry_of, producer_batch, remember
-from spec.messages.produce import ACKS_ALL, ACKS_NONE, ProduceRequest, ProduceResponse
-from spec.step import Step
-from spec.values import NO_PRODUCER_ID, Error, Offset
+from kspec.spec.broker.rules.produce import AppendedRecords, check_produce
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.producers import ProducerBatch, entry_of, producer_batch, remember
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_NONE, ProduceRequest, ProduceResponse
+from kspec.spec.step import Step
+from kspec.spec.values import NO_PRODUCER_ID, Error, MonotonicMs, Offset
 
 
-def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceRequest, now: int) -> Handled[LogT]:
+def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceRequest, now: MonotonicMs) -> Handled[LogT]:
     """Append a producer's batch, and answer at once or when it is committed.
 
     The leader checks the acks first, then whether it leads, then the size of the ISR, then whether the batch is a duplicate
@@ -40,10 +40,10 @@ def handle_produce(broker: Broker, partition: Partition[LogT], request: ProduceR
         return Step(partition, (_refusal(request, error),))
     batch = producer_batch(request.batch, partition.local.log.end_offset)
     entry = entry_of(partition.producers, batch.producer_id)
-    known = duplicate_of(entry, batch) if batch.producer_id != NO_PRODUCER_ID else None
+    known = broker.protocol.finds_duplicate(entry, batch) if batch.producer_id > NO_PRODUCER_ID else None
     if known is not None:
         return _acknowledge(broker, partition, request, known, ())
-    if batch.producer_id != NO_PRODUCER_ID:
+    if batch.producer_id > NO_PRODUCER_ID:
         error = broker.protocol.check_sequences(entry, batch)
     if error != Error.NONE:
         return Step(partition, (_refusal(request, error),))

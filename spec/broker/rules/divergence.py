@@ -1,11 +1,11 @@
-"""Where a follower's log diverges from its leader's, found from the follower's fetch (KIP-595)."""
+"""Divergence of a follower's log from its leader's, found from the follower's fetch (KIP-595)."""
 
 from typing import NamedTuple
 
-from spec.broker.rules.epoch_lookup import look_up_as_released
-from spec.log.algebra import Log
-from spec.messages.fetch import FetchPosition, FetchResponse
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, EpochEndOffset, Error
+from kspec.spec.broker.rules.epoch_lookup import look_up_as_released
+from kspec.spec.log.algebra import Log
+from kspec.spec.messages.fetch import FetchPosition, FetchResponse
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, EpochEndOffset, Error
 
 
 class Divergence(NamedTuple):
@@ -28,7 +28,7 @@ def no_divergence_check(log: Log, request: FetchPosition) -> Divergence:
 
 
 def diverges(log: Log, request: FetchPosition) -> Divergence:
-    """Where a follower's log diverges from the leader's, by the epoch of its last record; undefined if the fetch names none.
+    """The point where a follower's log diverges, by the epoch of its last record; undefined if the fetch names no epoch.
 
     Errors: `OFFSET_OUT_OF_RANGE` if the leader cannot place that epoch.
 

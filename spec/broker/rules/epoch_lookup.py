@@ -1,12 +1,12 @@
-"""Where a leader epoch ends in a replica's log: the answer to OffsetForLeaderEpoch."""
+"""The end of a leader epoch in a replica's log: the answer to OffsetForLeaderEpoch."""
 
-from spec.log.algebra import Log
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset
+from kspec.spec.log.algebra import Log
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset
 
 
 def look_up_as_released(log: Log, epoch: Epoch) -> EpochEndOffset:
-    """Where `epoch` ends in a leader's log; undefined (-1, -1) for an epoch above all epochs of the log.
+    """The end of `epoch` in a leader's log; undefined (-1, -1) for an epoch above all epochs of the log.
 
     **Kafka:** `UnifiedLog.endOffsetForEpoch`.
     """
@@ -29,13 +29,16 @@ def look_up_within_history(log: Log, epoch: Epoch) -> EpochEndOffset:
 def look_up_end_only(log: Log, epoch: Epoch) -> EpochEndOffset:
     """As `look_up_within_history`, but the answer does not name the epoch that ends there.
 
+    A log without epochs answers with its end to one who names none (KAFKA-6857).
+
     **Kafka:** `LeaderEpochFileCache.endOffsetFor` (KIP-101), 0.11 to 1.1.
     """
-    return EpochEndOffset(NO_EPOCH, look_up_within_history(log, epoch).end_offset)
+    names_none = epoch == NO_EPOCH and log.latest_epoch == NO_EPOCH
+    return EpochEndOffset(NO_EPOCH, log.end_offset if names_none else look_up_within_history(log, epoch).end_offset)
 
 
 def look_up_as_designed(log: Log, epoch: Epoch) -> EpochEndOffset:
-    """Where the largest epoch up to `epoch` ends in a leader's log; always defined.
+    """The end of the largest epoch up to `epoch` in a leader's log; always defined.
 
     **Kafka:** the text of KIP-279. The released lookup gives the same truncation offsets once a leader notes the start
     of its own epoch (`start_leading_with_epoch_entry`).

@@ -8,14 +8,24 @@ At most one request is under way. Its answer may come when the fetcher already f
 from enum import Enum
 from typing import NamedTuple
 
-from spec.broker.rules.truncation import truncation_step
-from spec.log.algebra import Log, LogT
-from spec.log.batch import Batches
-from spec.log.local_log import follower_high_watermark
-from spec.messages.fetch import FetchPosition
-from spec.values import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, EpochEndOffset, Error, Offset
+from kspec.spec.broker.rules.truncation import truncation_step
+from kspec.spec.log.algebra import Log, LogT
+from kspec.spec.log.batch import Batches
+from kspec.spec.log.local_log import follower_high_watermark
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.values import (
+    NO_EPOCH,
+    NO_LEADER,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    MonotonicMs,
+    Offset,
+)
 
-NOT_DELAYED = 0
+NOT_DELAYED = MonotonicMs(0)
 
 
 class FetchStatus(Enum):
@@ -44,7 +54,7 @@ class FetchState(NamedTuple):
     fetch_offset: Offset = UNKNOWN_OFFSET
     last_fetched_epoch: Epoch = NO_EPOCH
     answered: bool = False
-    delayed_until: int = NOT_DELAYED
+    delayed_until: MonotonicMs = NOT_DELAYED
 
 
 NOT_FETCHING = FetchState()
@@ -59,7 +69,7 @@ def is_fetching(fetcher: FetchState) -> bool:
 
 
 class Start(NamedTuple):
-    """How a new follower starts: the offset to which it truncates at once, then the first state of its fetcher."""
+    """The start of a new follower: the offset to which it truncates at once, then the first state of its fetcher."""
 
     kept_end: Offset
     status: FetchStatus
@@ -143,9 +153,17 @@ def name_both_epochs(fetcher: FetchState) -> FetchPosition:
 def needs_no_answer(fetcher: FetchState, log: Log) -> bool:
     """Whether a truncating follower cannot ask: its log has no epoch, so it truncates to the high watermark.
 
-    **Kafka:** `AbstractFetcherThread.fetchTruncatingPartitions`, `truncateToHighWatermark`.
+    **Kafka:** `AbstractFetcherThread.fetchTruncatingPartitions`, `truncateToHighWatermark`, since 2.1 (KAFKA-6859).
     """
     return fetcher.status == FetchStatus.TRUNCATING and log.latest_epoch == NO_EPOCH
+
+
+def always_needs_answer(fetcher: FetchState, log: Log) -> bool:
+    """A truncating follower asks its leader even if its log has no epoch: about the epoch -1.
+
+    **Kafka:** `ReplicaFetcherThread.buildLeaderEpochRequest` up to 2.0.
+    """
+    return False
 
 
 class Truncation(NamedTuple):
@@ -180,7 +198,7 @@ def after_truncation(fetcher: FetchState, truncation: Truncation, log: Log) -> F
     return fetcher._replace(status=truncation.status, fetch_offset=truncation.offset, last_fetched_epoch=log.latest_epoch)
 
 
-class Asked(NamedTuple):
+class PendingFetch(NamedTuple):
     """The leader epoch and fetch offset of a request under way."""
 
     leader_epoch: Epoch
@@ -190,9 +208,19 @@ class Asked(NamedTuple):
 def may_truncate_by(fetcher: FetchState, asked_in: Epoch) -> bool:
     """Whether an answer about the end of an epoch still counts: the fetcher follows in the epoch in which it asked.
 
-    **Kafka:** `AbstractFetcherThread.truncateToEpochEndOffsets`.
+    **Kafka:** `AbstractFetcherThread.truncateToEpochEndOffsets`, since 2.2 (KAFKA-7786).
     """
-    return fetcher.status == FetchStatus.TRUNCATING and fetcher.leader_epoch == asked_in
+    return may_truncate_by_any(fetcher, asked_in) and fetcher.leader_epoch == asked_in
+
+
+def may_truncate_by_any(fetcher: FetchState, asked_in: Epoch) -> bool:
+    """Whether an answer about the end of an epoch still counts: also one that was asked for in an earlier epoch.
+
+    It may be the answer of an earlier leader.
+
+    **Kafka:** `AbstractFetcherThread.maybeTruncate` up to 2.1.
+    """
+    return fetcher.status == FetchStatus.TRUNCATING
 
 
 # ---- fetching: which answers count
@@ -285,7 +313,7 @@ def take_high_watermark_first(log: LogT, high_watermark: Offset, leaders_high_wa
 
 
 class OnError(Enum):
-    """What a fetcher does after an error."""
+    """Reaction of a fetcher to an error."""
 
     FAIL = "fail"
     """Drop the partition until new metadata adds it again."""
@@ -298,7 +326,7 @@ class OnError(Enum):
 
 
 def on_fetch_error(fetcher: FetchState, error: Error, asked_in: Epoch) -> OnError:
-    """What a fetcher does after a refused fetch, or a refused question about epochs or offsets.
+    """The reaction to a refused fetch, or to a refused question about epochs or offsets.
 
     If the fetcher is fenced in the epoch in which it still follows, only new metadata can help. Otherwise one of the two
     brokers lags behind.
@@ -316,7 +344,7 @@ def failed(fetcher: FetchState) -> FetchState:
     return NOT_FETCHING._replace(status=FetchStatus.FAILED)
 
 
-def backing_off(fetcher: FetchState, until: int) -> FetchState:
+def backing_off(fetcher: FetchState, until: MonotonicMs) -> FetchState:
     """The fetcher with a back-off; a running back-off is not extended.
 
     **Kafka:** `AbstractFetcherThread.delayPartitions`.
@@ -324,7 +352,7 @@ def backing_off(fetcher: FetchState, until: int) -> FetchState:
     return fetcher if fetcher.delayed_until != NOT_DELAYED else fetcher._replace(delayed_until=until)
 
 
-def awake(fetcher: FetchState, now: int) -> FetchState:
+def awake(fetcher: FetchState, now: MonotonicMs) -> FetchState:
     """The fetcher at time `now`, without a back-off that is over. **Kafka:** `PartitionFetchState.isDelayed`."""
     if fetcher.delayed_until == NOT_DELAYED:
         return fetcher
@@ -335,7 +363,7 @@ def awake(fetcher: FetchState, now: int) -> FetchState:
 
 
 class Reset(NamedTuple):
-    """How a fetcher goes on whose fetch offset was outside its leader's log.
+    """The next step of a fetcher whose fetch offset was outside its leader's log.
 
     It truncates the log to `offset`; or, with `restarted`, deletes all of it and starts at `offset`; or asks where the
     leader's log starts (`finding_start`).

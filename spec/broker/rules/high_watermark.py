@@ -1,6 +1,6 @@
 """The high watermark of a leader: up to which offset records are committed, that is, on every in-sync replica."""
 
-from spec.values import UNKNOWN_OFFSET, Offset
+from kspec.spec.values import UNKNOWN_OFFSET, Offset
 
 
 def awaited_if_in_isr(in_isr: bool, caught_up: bool, eligible: bool) -> bool:
@@ -68,6 +68,62 @@ def leader_high_watermark(
     **Kafka:** `Partition.maybeIncrementLeaderHW`, `UnifiedLog.maybeIncrementHighWatermark`.
     """
     return max(high_watermark, lowest_end_offset(end_offset, awaited)) if may_advance else high_watermark
+
+
+# ---- when it is looked at
+
+
+def advances_if_end_moved(end_moved: bool) -> bool:
+    """Whether a leader looks at its high watermark after a follower's fetch: if the follower's log end has changed.
+
+    **Kafka:** `Partition.updateFollowerFetchState`, since 2.4.
+    """
+    return end_moved
+
+
+def advances_after_every_fetch(end_moved: bool) -> bool:
+    """A leader looks at its high watermark after every fetch of a follower: it may wait for fewer replicas than before.
+
+    **Kafka:** `Partition.maybeExpandIsr` up to 2.3.
+    """
+    return True
+
+
+def advances_when_granted(before: Offset, possible: Offset) -> Offset:
+    """The high watermark when the controller has granted an ISR: as far as the new ISR allows.
+
+    Parameters: the high watermark before; the `possible` one by the new ISR.
+
+    **Kafka:** `Partition.handleAlterPartitionUpdate` (KAFKA-13091, since 3.1); up to 2.6 `Partition.maybeShrinkIsr`, which
+    writes the ISR itself.
+    """
+    return possible
+
+
+def stays_when_granted(before: Offset, possible: Offset) -> Offset:
+    """The high watermark when the controller has granted an ISR: as it was, until the next fetch or append.
+
+    A producer waits on after the last member that held it up has left the ISR.
+
+    **Kafka:** `Partition.handleAlterIsrResponse`, 2.7 to 3.0.
+    """
+    return before
+
+
+def answered_before_fetch(before: Offset, after: Offset) -> Offset:
+    """The high watermark in the answer to a follower's fetch: the one before this fetch.
+
+    **Kafka:** `Partition.readRecords`; up to 0.11, and since 2.0.
+    """
+    return before
+
+
+def answered_after_fetch(before: Offset, after: Offset) -> Offset:
+    """The high watermark in the answer to a follower's fetch: with what this fetch has added to it.
+
+    **Kafka:** `ReplicaManager.updateFollowerLogReadResults`, `LogReadResult.updateLeaderReplicaInfo`, 1.0 and 1.1.
+    """
+    return after
 
 
 def last_stable_offset(high_watermark: Offset, first_unstable_offset: Offset) -> Offset:

@@ -2,8 +2,8 @@
 
 import typing
 
-from spec.log.algebra import LogT
-from spec.values import BrokerId, Epoch, LeaderAndIsr
+from kspec.spec.log.algebra import LogT
+from kspec.spec.values import BrokerId, Epoch, LeaderAndIsr
 
 
 def is_leader(self_id: BrokerId, role: LeaderAndIsr) -> bool:
@@ -32,7 +32,7 @@ def start_leading_with_epoch_entry(log: LogT, epoch: Epoch) -> LogT:
     return log.open_epoch(epoch)
 
 
-class StartLeading(typing.Protocol):
+class StartLeadingRule(typing.Protocol):
     """A rule for what a new leader writes to its epoch history, for a log of any carrier."""
 
     def __call__(self, log: LogT, epoch: Epoch) -> LogT:

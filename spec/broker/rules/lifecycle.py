@@ -3,8 +3,8 @@
 from enum import Enum
 from typing import NamedTuple
 
-from spec.messages.broker_registration import BrokerRegistrationResponse
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation, Offset
+from kspec.spec.messages.broker_registration import BrokerRegistrationResponse
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Incarnation, Offset
 
 
 class BrokerState(Enum):

@@ -1,13 +1,13 @@
-"""Which offsets a replica answers with: the latest, one found by timestamp, and the low watermark of deletions."""
+"""Offsets that a replica answers with: the latest, one found by timestamp, and the low watermark of deletions."""
 
-from spec.broker.rules.followers import Brokers, Follower
-from spec.broker.rules.reading import visible_end
-from spec.log.algebra import Log
-from spec.messages.delete_records import TO_HIGH_WATERMARK, DeleteRecordsResponse
-from spec.messages.fetch import Isolation
-from spec.messages.list_offsets import ListOffsetsResponse
-from spec.metadata import is_unfenced
-from spec.values import UNKNOWN_OFFSET, Epoch, Error, Offset
+from kspec.spec.broker.rules.followers import Brokers, Follower
+from kspec.spec.broker.rules.reading import visible_end
+from kspec.spec.log.algebra import Log
+from kspec.spec.messages.delete_records import TO_HIGH_WATERMARK, DeleteRecordsResponse
+from kspec.spec.messages.fetch import Isolation
+from kspec.spec.messages.list_offsets import ListOffsetsResponse
+from kspec.spec.metadata import is_unfenced
+from kspec.spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error, Offset
 
 
 def lags_behind_epoch_start(isolation: Isolation, high_watermark: Offset, epoch_start: Offset) -> Error:
@@ -30,7 +30,7 @@ def never_lags(isolation: Isolation, high_watermark: Offset, epoch_start: Offset
 
 
 def earliest_offset(log: Log) -> ListOffsetsResponse:
-    """Where the log starts, with the leader epoch in force there: of the first record, or of the next one if there is none.
+    """The start of the log, with the leader epoch in force there: of the first record, or of the next one if there is none.
 
     **Kafka:** `UnifiedLog.fetchOffsetByTimestamp` for the earliest timestamp, `LeaderEpochFileCache.earliestEntry`.
     """
@@ -64,6 +64,19 @@ def offset_found(found: ListOffsetsResponse, fetchable_end: Offset, lag: Error) 
     return ListOffsetsResponse(lag)
 
 
+def tells_leader_epoch(answer: ListOffsetsResponse) -> ListOffsetsResponse:
+    """The answer about an offset has the leader epoch there.
+
+    **Kafka:** `KafkaApis.handleListOffsetRequestV1AndAbove`, since 2.2 (KIP-320).
+    """
+    return answer
+
+
+def tells_no_leader_epoch(answer: ListOffsetsResponse) -> ListOffsetsResponse:
+    """The answer about an offset has no leader epoch. **Kafka:** `KafkaApis.handleListOffsetRequestV1AndAbove` up to 2.1."""
+    return answer._replace(leader_epoch=NO_EPOCH)
+
+
 def is_deleted(deletion: DeleteRecordsResponse, low_watermark: Offset) -> bool:
     """Whether no live replica has the deleted records any more. **Kafka:** `DelayedDeleteRecords.tryComplete`."""
     return low_watermark >= deletion.offset
@@ -74,18 +87,57 @@ def deletion_offset(requested: Offset, high_watermark: Offset) -> Offset:
     return high_watermark if requested == TO_HIGH_WATERMARK else requested
 
 
+def may_delete_by_policy(deletes: bool, compacts: bool) -> bool:
+    """Whether clients may delete records: if `cleanup.policy` has "delete". **Kafka:** `Partition.deleteRecordsOnLeader`
+    up to 4.1."""
+    return deletes
+
+
+def may_delete_unless_compacted(deletes: bool, compacts: bool) -> bool:
+    """Whether clients may delete records: not if `cleanup.policy` is "compact" alone; the policy may be empty.
+
+    **Kafka:** `Partition.deleteRecordsOnLeader`, since 4.2.
+    """
+    return deletes or not compacts
+
+
 def check_deletion(leads: bool, deletion_enabled: bool, offset: Offset, high_watermark: Offset) -> Error:
     """Whether a leader deletes the records before `offset`: only committed ones, and only if the topic allows deletion.
 
     Errors: `NOT_LEADER_OR_FOLLOWER`, `POLICY_VIOLATION` (`cleanup.policy`), `OFFSET_OUT_OF_RANGE`.
 
-    **Kafka:** `Partition.deleteRecordsOnLeader`, `UnifiedLog.maybeIncrementLogStartOffset`.
+    **Kafka:** `Partition.deleteRecordsOnLeader`, `UnifiedLog.maybeIncrementLogStartOffset`, since 1.1.
     """
     if not leads:
         return Error.NOT_LEADER_OR_FOLLOWER
     if not deletion_enabled:
         return Error.POLICY_VIOLATION
     return Error.NONE if 0 <= offset <= high_watermark else Error.OFFSET_OUT_OF_RANGE
+
+
+def check_deletion_by_offset_first(leads: bool, deletion_enabled: bool, offset: Offset, high_watermark: Offset) -> Error:
+    """As `check_deletion`, but the offset is looked at before the policy.
+
+    **Kafka:** `Partition.deleteRecordsOnLeader`, 0.11 and 1.0.
+    """
+    error = check_deletion(leads, True, offset, high_watermark)
+    return error if error != Error.NONE else check_deletion(leads, deletion_enabled, offset, high_watermark)
+
+
+def deletes_if_allowed(error: Error) -> bool:
+    """Whether records are deleted, by the answer that the client gets.
+
+    **Kafka:** `Partition.deleteRecordsOnLeader`, since 1.1.
+    """
+    return error == Error.NONE
+
+
+def deletes_before_asking(error: Error) -> bool:
+    """As `deletes_if_allowed`, but also where the policy forbids it: the client is refused, and the records are gone.
+
+    **Kafka:** `Partition.deleteRecordsOnLeader`, 0.11 and 1.0.
+    """
+    return error in (Error.NONE, Error.POLICY_VIOLATION)
 
 
 def low_watermark(start_offset: Offset, followers: tuple[Follower, ...], brokers: Brokers) -> Offset:

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, NO_DEADLINE
-from spec.values import Error, LeaderAndIsr, Offset
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, NO_DEADLINE
+from kspec.spec.values import Error, LeaderAndIsr, MonotonicMs, Offset
 
 
 def check_produce(role: LeaderAndIsr, acks: int, min_isr: int) -> Error:
@@ -61,7 +61,7 @@ class AppendedRecords(NamedTuple):
 
     base_offset: Offset
     required_offset: Offset
-    deadline: int = NO_DEADLINE
+    deadline: MonotonicMs = NO_DEADLINE
 
 
 def completion(leads: bool, high_watermark: Offset, required_offset: Offset, isr_size: int, min_isr: int) -> Error | None:
@@ -82,7 +82,7 @@ def completion(leads: bool, high_watermark: Offset, required_offset: Offset, isr
     return Error.NONE if isr_size >= min_isr else Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
-def expiry(waiting: AppendedRecords, now: int) -> Error | None:
+def expiry(waiting: AppendedRecords, now: MonotonicMs) -> Error | None:
     """The answer to a waiting request whose deadline has passed: the records stay, and may be committed later.
 
     Errors: `REQUEST_TIMED_OUT`.

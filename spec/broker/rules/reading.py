@@ -1,11 +1,11 @@
-"""Which records a reader sees, when a fetch is answered, and which replica answers it."""
+"""Reading: the records that a reader sees, the time at which a fetch is answered, and the replica that answers it."""
 
-from spec.broker.rules.divergence import is_diverging
-from spec.broker.rules.followers import Follower
-from spec.log.algebra import Log
-from spec.log.batch import count_records
-from spec.messages.fetch import CONSUMER, FetchRequest, FetchResponse, Isolation
-from spec.values import BrokerId, Error, Offset
+from kspec.spec.broker.rules.divergence import is_diverging
+from kspec.spec.broker.rules.followers import Follower
+from kspec.spec.log.algebra import Log
+from kspec.spec.log.batch import count_records
+from kspec.spec.messages.fetch import CONSUMER, FetchRequest, FetchResponse, Isolation
+from kspec.spec.values import BrokerId, Error, Offset
 
 
 def is_follower(request: FetchRequest) -> bool:
@@ -16,9 +16,14 @@ def is_follower(request: FetchRequest) -> bool:
 def needs_leader(request: FetchRequest) -> bool:
     """Whether only the leader may answer: every follower's fetch, and a consumer's without client metadata.
 
-    **Kafka:** `FetchParams.fetchOnlyLeader` (KIP-392).
+    **Kafka:** `FetchParams.fetchOnlyLeader` (KIP-392, since 2.4).
     """
     return is_follower(request) or not request.has_client_metadata
+
+
+def always_needs_leader(request: FetchRequest) -> bool:
+    """Only the leader answers a fetch. **Kafka:** `ReplicaManager.fetchMessages` up to 2.3."""
+    return True
 
 
 def isolation_of(request: FetchRequest) -> Isolation:
@@ -51,6 +56,18 @@ def leaving_now(answer: FetchResponse, log: Log) -> FetchResponse | None:
     return answer._replace(records=records) if count_records(records) == wanted else None
 
 
+def unreadable(is_damaged: bool) -> Error:
+    """The error of a fetch or a question whose batches cannot be read from the files.
+
+    `is_damaged`: bytes are there that are no batch; otherwise the disk does not give them.
+
+    Errors: `CORRUPT_MESSAGE` or `KAFKA_STORAGE_ERROR`.
+
+    **Kafka:** `ReplicaManager.readFromLog`, with `CorruptRecordException` or `KafkaStorageException`.
+    """
+    return Error.CORRUPT_MESSAGE if is_damaged else Error.KAFKA_STORAGE_ERROR
+
+
 def answers_at_once(answer: FetchResponse, min_records: int, may_wait: bool, has_preferred_replica: bool) -> bool:
     """Whether a fetch is answered now, and does not wait for more to read.
 
@@ -60,6 +77,35 @@ def answers_at_once(answer: FetchResponse, min_records: int, may_wait: bool, has
     """
     decided = answer.error != Error.NONE or is_diverging(answer) or has_preferred_replica
     return decided or not may_wait or count_records(answer.records) >= min_records
+
+
+def counted_bytes(sent: int, limit: int, next_offset: Offset, end: Offset) -> int:
+    """The bytes of a partition that count towards `fetch.min.bytes`.
+
+    Parameters: the whole batches that are sent, and how many may be (bytes); the offset behind them, and the end that the
+    fetch may see. A broker that sends whole batches only would wait for bytes for which there is no room.
+
+    **Kafka:** `ReplicaManager.fetchMessages`, `DelayedFetch.tryComplete`, which count parts of batches, too.
+    """
+    return max(sent, limit) if next_offset < end else sent
+
+
+def has_enough(counted: int, min_bytes: int, max_bytes: int) -> bool:
+    """Whether a fetch has enough to be answered (bytes): never more than an answer has room for, at whatever look.
+
+    **Kafka:** `KafkaApis.handleFetchRequest`, which makes the least of both the fetch's `minBytes`.
+    """
+    return counted >= min(min_bytes, max_bytes)
+
+
+def ends_waiting(fetch_offset: Offset, end: Offset, older_segment: bool) -> bool:
+    """Whether a fetch does not wait, however little there is: it is behind the end that it may see, or in an older segment.
+
+    `older_segment`: whether the offset lies in another segment of the log than the end.
+
+    **Kafka:** `DelayedFetch.tryComplete`, case F; asked before a fetch waits, and at each change.
+    """
+    return fetch_offset > end or (fetch_offset < end and older_segment)
 
 
 def may_throttle(throttled: bool, quota_exceeded: bool, in_isr: bool) -> bool:
@@ -78,11 +124,27 @@ def readable_replicas(
     """The replicas to which a leader may send a consumer: itself, and in-sync ones that hold the fetch offset by its
     knowledge.
 
-    **Kafka:** `ReplicaManager.findPreferredReadReplica` (KIP-392). **Leaves out:** which of them is nearest.
+    **Kafka:** `ReplicaManager.findPreferredReadReplica` (KAFKA-14379, since 3.3.2 and 3.4). **Leaves out:** which of them is
+    nearest.
     """
-    holding = [
-        follower.broker
-        for follower in followers
-        if follower.broker in isr and follower.state.start_offset <= fetch_offset <= follower.state.end_offset
-    ]
+    return frozenset({self_id}) | (isr & replicas_with_offset(self_id, isr, followers, fetch_offset))
+
+
+def replicas_with_offset(
+    self_id: BrokerId, isr: frozenset[BrokerId], followers: tuple[Follower, ...], fetch_offset: Offset
+) -> frozenset[BrokerId]:
+    """As `readable_replicas`, in sync or not: a consumer may be sent to a replica that is far behind in the high watermark.
+
+    **Kafka:** `ReplicaManager.findPreferredReadReplica` (KIP-392), 2.4 to 3.3.1.
+    """
+    holding = (
+        follower.broker for follower in followers if follower.state.start_offset <= fetch_offset <= follower.state.end_offset
+    )
     return frozenset({self_id, *holding})
+
+
+def leader_alone(
+    self_id: BrokerId, isr: frozenset[BrokerId], followers: tuple[Follower, ...], fetch_offset: Offset
+) -> frozenset[BrokerId]:
+    """The replicas to which a leader may send a consumer: itself alone. **Kafka:** up to 2.3, before KIP-392."""
+    return frozenset({self_id})

@@ -1,8 +1,8 @@
-"""How fast replicas that are moved may be copied (KIP-73): which replicas, how many bytes, and who is held back."""
+"""The rate at which moved replicas may be copied (KIP-73): which replicas, how many bytes, and who is held back."""
 
 from typing import NamedTuple
 
-from spec.values import BrokerId, Offset
+from kspec.spec.values import BrokerId, MonotonicMs, Offset
 
 ALL_REPLICAS = "*"
 
@@ -21,12 +21,12 @@ class Quota(NamedTuple):
 class Sample(NamedTuple):
     """The bytes that were counted from a time (ms) on. **Kafka:** `SampledStat.Sample`."""
 
-    since: int
+    since: MonotonicMs
     size: int
 
 
 Samples = tuple[Sample, ...]
-"""What was measured, the oldest first."""
+"""The samples, the oldest first."""
 
 
 def rate_in_force(of_broker: int | None, of_all: int | None, at_start: int) -> int:
@@ -48,7 +48,7 @@ def names_replica(replicas: str, partition: int, broker: BrokerId) -> bool:
     return replicas.strip() == ALL_REPLICAS or f"{partition}:{broker}" in [one.strip() for one in replicas.split(",")]
 
 
-def count(quota: Quota, samples: Samples, size: int, now: int) -> Samples:
+def count(quota: Quota, samples: Samples, size: int, now: MonotonicMs) -> Samples:
     """Count bytes: in the present sample, or in a new one if that is as long as a window.
 
     **Kafka:** `ReplicationQuotaManager.record`, `SampledStat.record`.
@@ -59,7 +59,7 @@ def count(quota: Quota, samples: Samples, size: int, now: int) -> Samples:
     return (*kept, Sample(now, size))
 
 
-def is_exceeded(quota: Quota, samples: Samples, now: int) -> bool:
+def is_exceeded(quota: Quota, samples: Samples, now: MonotonicMs) -> bool:
     """Whether more was counted than the rate allows since the oldest sample that is not over, but for a window at least.
 
     **Kafka:** `ReplicationQuotaManager.isQuotaExceeded`, `SimpleRate.measure`.
@@ -71,13 +71,13 @@ def is_exceeded(quota: Quota, samples: Samples, now: int) -> bool:
     return sum(sample.size for sample in kept) * 1000 > quota.rate * measured_ms
 
 
-def _recent(quota: Quota, samples: Samples, now: int) -> Samples:
+def _recent(quota: Quota, samples: Samples, now: MonotonicMs) -> Samples:
     """The samples that still count. **Kafka:** `SampledStat.purgeObsoleteSamples`."""
     return tuple(sample for sample in samples if now - sample.since < quota.windows * quota.window_ms)
 
 
 def lag_of(high_watermark: Offset, fetch_offset: Offset) -> int:
-    """How many records a follower lacks of what its leader's last answer called committed.
+    """The number of records that a follower lacks of what its leader's last answer called committed.
 
     **Kafka:** `AbstractFetcherThread.processFetchRequest`: `PartitionFetchState.lag`.
     """

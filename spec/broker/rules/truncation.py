@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from spec.log.algebra import Log
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, EpochEndOffset, Offset
+from kspec.spec.log.algebra import Log
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, EpochEndOffset, Offset
 
 
 class TruncationStep(NamedTuple):

@@ -1,4 +1,4 @@
-"""How the controller keeps track of brokers: sessions, registration, fencing, shutdown.
+"""Brokers as the controller tracks them: sessions, registration, fencing, shutdown.
 
 The metadata log survives the controller. Sessions do not: the active controller keeps them in memory, and a new controller
 starts with new ones.
@@ -7,16 +7,16 @@ starts with new ones.
 from enum import Enum
 from typing import NamedTuple
 
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import BrokerRegistration, MetadataImage
-from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, Offset
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.metadata import BrokerRegistration, MetadataImage
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Error, MonotonicMs, Offset
 
-NEVER_MS = -(1 << 62)
+NEVER_MS = MonotonicMs(-(1 << 62))
 """The time of a contact that has not been."""
 
 
-class Session(NamedTuple):
+class BrokerSession(NamedTuple):
     """The active controller's state of a broker's heartbeats.
 
     `last_contact_ms`: time of the last heartbeat. `metadata_offset`: the offset that the broker had replayed by then.
@@ -25,7 +25,7 @@ class Session(NamedTuple):
     """
 
     broker: BrokerId
-    last_contact_ms: int
+    last_contact_ms: MonotonicMs
     metadata_offset: Offset = UNKNOWN_OFFSET
     controlled_shutdown_offset: Offset = UNKNOWN_OFFSET
 
@@ -39,7 +39,7 @@ class ControlState(Enum):
     SHUTDOWN_NOW = "shut down now"
 
 
-def is_valid_session(session: Session, fenced: bool, now_ms: int, timeout_ms: int) -> bool:
+def is_valid_session(session: BrokerSession, fenced: bool, now_ms: MonotonicMs, timeout_ms: int) -> bool:
     """Whether a broker counts as alive: not fenced, and heard from within the session timeout (milliseconds).
 
     **Kafka:** `BrokerHeartbeatManager.hasValidSession` up to 3.9; `broker.session.timeout.ms`.
@@ -47,7 +47,7 @@ def is_valid_session(session: Session, fenced: bool, now_ms: int, timeout_ms: in
     return not fenced and session.last_contact_ms + timeout_ms >= now_ms
 
 
-def is_valid_session_fenced_or_not(session: Session, fenced: bool, now_ms: int, timeout_ms: int) -> bool:
+def is_valid_session_fenced_or_not(session: BrokerSession, fenced: bool, now_ms: MonotonicMs, timeout_ms: int) -> bool:
     """Whether a broker counts as alive: heard from in its broker epoch within the session timeout, fenced or not.
 
     So a broker that sends heartbeats while it is fenced, as at its start, keeps its next incarnation waiting.
@@ -57,8 +57,8 @@ def is_valid_session_fenced_or_not(session: Session, fenced: bool, now_ms: int, 
     return session.last_contact_ms + timeout_ms >= now_ms
 
 
-def registration_is_contact(session: Session | None, again: bool, now_ms: int) -> int:
-    """When a broker that registers counts as heard from: now.
+def registration_is_contact(session: BrokerSession | None, again: bool, now_ms: MonotonicMs) -> MonotonicMs:
+    """The time of the last contact with a broker that registers: now.
 
     Parameters: its session before, if it had one; whether it is the same incarnation; the time (milliseconds).
 
@@ -67,15 +67,15 @@ def registration_is_contact(session: Session | None, again: bool, now_ms: int) -
     return now_ms
 
 
-def heartbeats_are_contact(session: Session | None, again: bool, now_ms: int) -> int:
-    """When a broker that registers counts as heard from: at its last heartbeat in this incarnation, if there was one.
+def heartbeats_are_contact(session: BrokerSession | None, again: bool, now_ms: MonotonicMs) -> MonotonicMs:
+    """The time of the last contact with a broker that registers: its last heartbeat in this incarnation, if there was one.
 
     **Kafka:** `ClusterControlManager.trackBrokerHeartbeat`, `BrokerHeartbeatManager.register`, since 4.0.
     """
     return session.last_contact_ms if again and session is not None else NEVER_MS
 
 
-def is_shutting_down(session: Session) -> bool:
+def is_shutting_down(session: BrokerSession) -> bool:
     """Whether the broker is in controlled shutdown. **Kafka:** `BrokerHeartbeatState.shuttingDown`."""
     return session.controlled_shutdown_offset != UNKNOWN_OFFSET
 
@@ -121,7 +121,7 @@ def register_again_anew(
 ) -> BrokerRegistration:
     """An incarnation that registers twice is fenced again, with another broker epoch, even if it was unfenced in between.
 
-    It stays in the ISRs that it is in. **Kafka:** `ClusterControlManager.registerBroker` up to 3.6.
+    It stays in the ISRs that it is in. **Kafka:** `ClusterControlManager.registerBroker` up to 3.7.0.
     """
     return new_registration(request, broker_epoch)
 
@@ -129,7 +129,10 @@ def register_again_anew(
 def register_again_with_new_epoch(
     existing: BrokerRegistration, request: BrokerRegistrationRequest, broker_epoch: BrokerEpoch
 ) -> BrokerRegistration:
-    """An incarnation that registers twice stays fenced or unfenced, with another broker epoch. **Kafka:** in 3.7 and 3.8."""
+    """An incarnation that registers twice stays fenced or unfenced, with another broker epoch.
+
+    **Kafka:** `ClusterControlManager.registerBroker` in 3.7.1 and 3.8 (KAFKA-16757).
+    """
     return existing._replace(broker_epoch=broker_epoch)
 
 
@@ -140,8 +143,8 @@ def register_again_as_is(
     return existing
 
 
-class Departure(Enum):
-    """How a new incarnation of a broker changes the partitions that list the incarnation before.
+class IncarnationChange(Enum):
+    """Effect of a broker's new incarnation on the partitions that list the incarnation before.
 
     Kafka: `ReplicationControlManager.handleBrokerUncleanShutdown`, later `handleBrokerShutdown`.
     """
@@ -153,7 +156,7 @@ class Departure(Enum):
 
 def new_incarnation_is_ignored(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
-) -> Departure:
+) -> IncarnationChange:
     """A new incarnation changes no partition: fencing is supposed to have done so.
 
     But a broker with an expired session may register before it has been fenced. Then the new incarnation takes its
@@ -161,12 +164,12 @@ def new_incarnation_is_ignored(
 
     **Kafka:** `ClusterControlManager.registerBroker` up to 3.9.
     """
-    return Departure.IGNORED
+    return IncarnationChange.IGNORED
 
 
 def new_incarnation_is_clean_if_it_says_so(
     existing: BrokerRegistration | None, request: BrokerRegistrationRequest, elr_enabled: bool
-) -> Departure:
+) -> IncarnationChange:
     """A new incarnation leaves every ISR of the incarnation before. With eligible leader replicas it counts as unclean,
     unless the request has the predecessor's broker epoch, which shows a clean shutdown.
 
@@ -175,7 +178,7 @@ def new_incarnation_is_clean_if_it_says_so(
     4.0.0.
     """
     clean = existing is not None and request.previous_broker_epoch == existing.broker_epoch
-    return Departure.UNCLEAN if elr_enabled and not clean else Departure.LIKE_FENCING
+    return IncarnationChange.UNCLEAN if elr_enabled and not clean else IncarnationChange.LIKE_FENCING
 
 
 # ---- heartbeats
@@ -210,7 +213,7 @@ def unfences_who_is_not_stopping(registration: BrokerRegistration) -> bool:
     return not registration.in_controlled_shutdown
 
 
-def current_control_state(registration: BrokerRegistration, session: Session) -> ControlState:
+def current_control_state(registration: BrokerRegistration, session: BrokerSession) -> ControlState:
     """A broker's state before its next heartbeat. **Kafka:** `BrokerHeartbeatManager.currentBrokerState`."""
     if is_shutting_down(session):
         return ControlState.CONTROLLED_SHUTDOWN
@@ -247,7 +250,7 @@ def is_fenced_state(state: ControlState) -> bool:
     return state in (ControlState.FENCED, ControlState.SHUTDOWN_NOW)
 
 
-def have_replayed(sessions: tuple[Session, ...], image: MetadataImage, offset: Offset) -> bool:
+def have_replayed(sessions: tuple[BrokerSession, ...], image: MetadataImage, offset: Offset) -> bool:
     """Whether all brokers that are unfenced and not shutting down have replayed the metadata log up to `offset`.
 
     **Kafka:** `BrokerHeartbeatManager.lowestActiveOffset`.
@@ -255,6 +258,25 @@ def have_replayed(sessions: tuple[Session, ...], image: MetadataImage, offset: O
     unfenced = {registration.broker for registration in image.brokers if not registration.fenced}
     active = [session for session in sessions if session.broker in unfenced and not is_shutting_down(session)]
     return all(session.metadata_offset >= offset for session in active)
+
+
+def shutdown_offset_of_first_heartbeat(begun: Offset, end: Offset) -> Offset:
+    """The offset that all active brokers must replay before a broker in controlled shutdown stops: that of its beginning.
+
+    Parameters: the offset so far, `UNKNOWN_OFFSET` before the first heartbeat of the shutdown; the end of the metadata log
+    after this one.
+
+    **Kafka:** `BrokerHeartbeatManager.maybeUpdateControlledShutdownOffset` (KAFKA-14292, since 3.3.2 and 3.4).
+    """
+    return end if begun == UNKNOWN_OFFSET else begun
+
+
+def shutdown_offset_of_last_heartbeat(begun: Offset, end: Offset) -> Offset:
+    """As `shutdown_offset_of_first_heartbeat`, but each heartbeat moves it to the end: on a busy log nobody gets there.
+
+    **Kafka:** `BrokerHeartbeatManager.updateControlledShutdownOffset`, 3.0 to 3.3.1.
+    """
+    return end
 
 
 def marks_shutdown_never(registration: BrokerRegistration) -> bool:

@@ -1,8 +1,9 @@
 """The log directory of each replica, as the metadata have it (KIP-858). Directories are named by UUIDs of 16 bytes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from spec.values import BrokerId, Error
+from kspec.spec.controller.rules.features import METADATA_VERSION, FeatureLevel
+from kspec.spec.values import BrokerId, Error
 
 UNASSIGNED = bytes(16)
 """The broker chooses, and says which it has chosen. Kafka: `DirectoryId.UNASSIGNED`."""
@@ -11,6 +12,38 @@ MIGRATING = bytes(15) + b"\2"
 """The broker has not named its directories. Kafka: `DirectoryId.MIGRATING`."""
 
 Directories = tuple[bytes, ...]
+
+KNOWS_DIRECTORIES = 17
+"""The `metadata.version` since which brokers name their directories: 3.7-IV2."""
+
+RESERVED = 100
+"""So many ids, the first ones, are no directory's; nor are those with eight zero bytes before a number below zero."""
+
+
+def is_reserved(directory: bytes) -> bool:
+    """Whether an id is no directory's. **Kafka:** `DirectoryId.reserved`."""
+    return directory[:8] == bytes(8) and int.from_bytes(directory[8:], "big", signed=True) < RESERVED
+
+
+def check_directories(
+    finalized: tuple[FeatureLevel, ...],
+    broker: BrokerId,
+    directories: Directories,
+    registered: Mapping[BrokerId, Directories],
+) -> Error:
+    """Whether a broker may register with these directories: each is its own, and no other broker has registered with it.
+
+    `registered`: the directories of each broker that is registered. Errors: `INVALID_REGISTRATION`.
+
+    **Kafka:** `ClusterControlManager.registerBroker`, which looks at them after it has looked for another incarnation.
+    """
+    if not any(one.name == METADATA_VERSION and one.level >= KNOWS_DIRECTORIES for one in finalized):
+        return Error.NONE
+    others = {one for other, known in registered.items() if other != broker for one in known}
+    is_one_twice = len(set(directories)) != len(directories)
+    if not directories or is_one_twice or any(is_reserved(one) or one in others for one in directories):
+        return Error.INVALID_REGISTRATION
+    return Error.NONE
 
 
 def default_directory(of_broker: Directories | None) -> bytes:

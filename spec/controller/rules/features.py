@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from spec.values import Error
+from kspec.spec.values import Error
 
 METADATA_VERSION = "metadata.version"
 """Kafka: `MetadataVersion.FEATURE_NAME`."""
@@ -27,8 +27,8 @@ class FeatureRange(NamedTuple):
     highest: int
 
 
-class Change(Enum):
-    """What kind of change is asked for. Kafka: `FeatureUpdate.UpgradeType`."""
+class FeatureChange(Enum):
+    """The kind of change that a request asks for. Kafka: `FeatureUpdate.UpgradeType`."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -60,13 +60,16 @@ def check_introduction(
     Errors: `INCONSISTENT_CLUSTER_ID`, `UNSUPPORTED_VERSION`.
 
     **Kafka:** `ClusterControlManager.registerBroker`, which looks at the features after it has looked for another
-    incarnation. **Leaves out:** a broker that names no log directory, which Kafka refuses.
+    incarnation.
     """
     return check_supported_features(finalized, supported) if same_cluster else Error.INCONSISTENT_CLUSTER_ID
 
 
 def check_feature_change(
-    finalized: tuple[FeatureLevel, ...], nodes: tuple[tuple[FeatureRange, ...], ...], wanted: FeatureLevel, change: Change
+    finalized: tuple[FeatureLevel, ...],
+    nodes: tuple[tuple[FeatureRange, ...], ...],
+    wanted: FeatureLevel,
+    change: FeatureChange,
 ) -> Error:
     """Whether a level may be changed: every node can work with it, and going down is asked for as such.
 
@@ -81,5 +84,7 @@ def check_feature_change(
     down = wanted.level < before
     known = any(one.name == wanted.name for one in nodes[0])
     possible = known and all(supports(ranges, wanted) for ranges in nodes)
-    allowed = wanted.name != METADATA_VERSION and change != Change.UPGRADE if down else change == Change.UPGRADE
+    allowed = (
+        wanted.name != METADATA_VERSION and change != FeatureChange.UPGRADE if down else change == FeatureChange.UPGRADE
+    )
     return Error.NONE if possible and (allowed or wanted.level == before) else Error.INVALID_UPDATE_VERSION

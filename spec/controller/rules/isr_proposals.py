@@ -3,10 +3,10 @@
 The order of the checks is part of the protocol: a leader reacts differently to each error.
 """
 
-from spec.controller.rules.isr_writer import check_partition_epoch, check_writer
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.metadata import BrokerRegistration, LeaderRecoveryState, PartitionRegistration, broker_of, is_active
-from spec.values import NO_BROKER_EPOCH, BrokerId, Error, LeaderAndIsr
+from kspec.spec.controller.rules.isr_writer import check_partition_epoch, check_writer
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.metadata import BrokerRegistration, LeaderRecoveryState, PartitionRegistration, broker_of, is_active
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerId, Error, LeaderAndIsr
 
 
 def proposed_isr(request: AlterPartitionRequest) -> frozenset[BrokerId]:

@@ -1,6 +1,6 @@
 """The party that may change a partition's ISR: its leader, in its epoch, based on the present state."""
 
-from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch
+from kspec.spec.values import BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch
 
 
 def check_writer(partition: LeaderAndIsr, broker: BrokerId, leader_epoch: Epoch) -> Error:

@@ -1,4 +1,4 @@
-"""What the leader of the metadata log, which is the active controller, answers to those who fetch it.
+"""Answers of the leader of the metadata log, which is the active controller, to those who fetch it.
 
 A fetch of the metadata log is checked before it is answered with records. It may lie before what is still kept: then the
 fetcher takes a snapshot first.
@@ -6,9 +6,9 @@ fetcher takes a snapshot first.
 
 from typing import NamedTuple
 
-from spec.log.algebra import Log
-from spec.messages.fetch import FetchPosition
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Error, Offset
+from kspec.spec.log.algebra import Log
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Error, Offset
 
 
 class SnapshotId(NamedTuple):
@@ -25,7 +25,7 @@ NO_SNAPSHOT = SnapshotId(UNKNOWN_OFFSET, NO_EPOCH)
 
 
 class FetchPlace(NamedTuple):
-    """Where a fetcher of the metadata log stands. At most one of the two is defined; if none is, records follow.
+    """The position of a fetcher of the metadata log. At most one of the two is defined; if none is, records follow.
 
     `diverging`: to truncate to. `snapshot`: to be fetched instead of records. Kafka: `ValidOffsetAndEpoch`.
     """
@@ -47,6 +47,26 @@ def check_controller_epoch(controller_epoch: Epoch, named: Epoch) -> Error:
     if named < controller_epoch:
         return Error.FENCED_LEADER_EPOCH
     return Error.UNKNOWN_LEADER_EPOCH if named > controller_epoch else Error.NONE
+
+
+def check_quorum_request(same_cluster: bool, names_one_partition: bool) -> Error:
+    """Whether a request to the quorum is for this cluster, and for one partition: there is but that of the metadata log.
+
+    Errors: `INCONSISTENT_CLUSTER_ID`, `INVALID_REQUEST`.
+
+    **Kafka:** `KafkaRaftClient.handleFetchRequest`, `handleFetchSnapshotRequest`, `RaftUtil.hasValidTopicPartition`.
+    """
+    if not same_cluster:
+        return Error.INCONSISTENT_CLUSTER_ID
+    return Error.NONE if names_one_partition else Error.INVALID_REQUEST
+
+
+def check_snapshot(known: SnapshotId, wanted: SnapshotId) -> Error:
+    """Whether the snapshot that is fetched is the one that there is. Errors: `SNAPSHOT_NOT_FOUND`.
+
+    **Kafka:** `KafkaRaftClient.handleFetchSnapshotRequest`.
+    """
+    return Error.NONE if wanted == known else Error.SNAPSHOT_NOT_FOUND
 
 
 def check_metadata_fetch(fetch: FetchPosition, max_wait_ms: int) -> Error:
@@ -113,3 +133,11 @@ def check_snapshot_position(position: int, size: int) -> Error:
     **Kafka:** `KafkaRaftClient.handleFetchSnapshotRequest`.
     """
     return Error.NONE if 0 <= position < size else Error.POSITION_OUT_OF_RANGE
+
+
+def lacks_records(log_start: Offset, snapshot: SnapshotId) -> bool:
+    """Whether a log begins after its snapshot ends: what lies between was in a snapshot that is gone.
+
+    **Kafka:** `KafkaRaftLog.createLog`, `truncateToLatestSnapshot`, with the snapshots that were found.
+    """
+    return log_start > max(snapshot.end_offset, 0)

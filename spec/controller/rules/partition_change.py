@@ -1,15 +1,15 @@
-"""How the controller changes a partition: leader, ISR, eligible leader replicas, epochs.
+"""Changes of a partition by the controller: leader, ISR, eligible leader replicas, epochs.
 
-The controller first sets the `Target` of the change, then elects a leader, then writes the difference as one record. Each
-step is a small rule here; `spec.controller.decisions` calls them in Kafka's order. A rule reads the partition, the target,
-and `acceptable`: the brokers that may lead by the controller's knowledge of them.
+The controller first sets the `PartitionTarget` of the change, then elects a leader, then writes the difference as one
+record. Each step is a small rule here; `spec.controller.decisions` calls them in Kafka's order. A rule reads the partition,
+the target, and `acceptable`: the brokers that may lead by the controller's knowledge of them.
 """
 
 from enum import Enum
 from typing import NamedTuple
 
-from spec.metadata import NO_LEADER_CHANGE, NOBODY, LeaderRecoveryState, PartitionChangeRecord, PartitionRegistration
-from spec.values import NO_LEADER, BrokerId
+from kspec.spec.metadata import NO_LEADER_CHANGE, NOBODY, LeaderRecoveryState, PartitionChangeRecord, PartitionRegistration
+from kspec.spec.values import NO_LEADER, BrokerId
 
 
 class Election(Enum):
@@ -20,7 +20,7 @@ class Election(Enum):
     UNCLEAN = "an in-sync replica, else any"
 
 
-class Target(NamedTuple):
+class PartitionTarget(NamedTuple):
     """The decided parts of a partition's next state. Kafka: the target fields of `PartitionChangeBuilder`."""
 
     replicas: tuple[BrokerId, ...]
@@ -32,19 +32,19 @@ class Target(NamedTuple):
     last_known_elr: frozenset[BrokerId]
 
 
-class Elected(NamedTuple):
+class ElectionOutcome(NamedTuple):
     """The outcome of an election: the leader (`NO_LEADER` if no replica can lead), and whether records may be lost."""
 
     leader: BrokerId
     unclean: bool = False
 
 
-NOBODY_ELECTED = Elected(NO_LEADER)
+NOBODY_ELECTED = ElectionOutcome(NO_LEADER)
 
 
-def unchanged(partition: PartitionRegistration) -> Target:
+def unchanged(partition: PartitionRegistration) -> PartitionTarget:
     """The target that changes nothing. **Kafka:** the constructor of `PartitionChangeBuilder`."""
-    return Target(
+    return PartitionTarget(
         partition.replicas,
         partition.isr,
         partition.adding,
@@ -63,7 +63,7 @@ def is_reassigning(adding: frozenset[BrokerId], removing: frozenset[BrokerId]) -
     return adding != NOBODY or removing != NOBODY
 
 
-def without_removed(target: Target) -> Target:
+def without_removed(target: PartitionTarget) -> PartitionTarget:
     """The target after its reassignment: the removed replicas are gone, and none is being added or removed."""
     return target._replace(
         replicas=tuple(replica for replica in target.replicas if replica not in target.removing),
@@ -73,7 +73,7 @@ def without_removed(target: Target) -> Target:
     )
 
 
-def complete_when_added_are_in_sync(target: Target) -> Target:
+def complete_when_added_are_in_sync(target: PartitionTarget) -> PartitionTarget:
     """A reassignment is over as soon as all *added* replicas are in sync, and at least one of the replicas that stay.
 
     **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment`, before 3.5 `PartitionChangeBuilder`; up to 3.7.
@@ -83,7 +83,7 @@ def complete_when_added_are_in_sync(target: Target) -> Target:
     return over if is_reassigning(target.adding, target.removing) and remains and target.adding <= over.isr else target
 
 
-def complete_when_all_are_in_sync(target: Target) -> Target:
+def complete_when_all_are_in_sync(target: PartitionTarget) -> PartitionTarget:
     """A reassignment is over as soon as *all* replicas that stay are in sync.
 
     **Kafka:** `PartitionReassignmentReplicas.maybeCompleteReassignment` since 3.8.
@@ -94,7 +94,7 @@ def complete_when_all_are_in_sync(target: Target) -> Target:
     return over if is_reassigning(target.adding, target.removing) and remains and in_sync else target
 
 
-def complete_when_added_are_in_sync_unless_fewer_stay(target: Target) -> Target:
+def complete_when_added_are_in_sync_unless_fewer_stay(target: PartitionTarget) -> PartitionTarget:
     """A reassignment is over as soon as all *added* replicas are in sync; if it adds fewer than it removes, all that stay.
 
     A replica that was being added and is to be removed again counts as added, but cannot be in sync among those that stay:
@@ -108,7 +108,7 @@ def complete_when_added_are_in_sync_unless_fewer_stay(target: Target) -> Target:
     return complete_when_all_are_in_sync(target) if fewer else complete_when_added_are_in_sync(target)
 
 
-def complete_when_added_that_stay_are_in_sync(target: Target) -> Target:
+def complete_when_added_that_stay_are_in_sync(target: PartitionTarget) -> PartitionTarget:
     """As `complete_when_added_are_in_sync_unless_fewer_stay`, but an added replica that is to be removed again is not waited
     for.
 
@@ -125,8 +125,8 @@ def complete_when_added_that_stay_are_in_sync(target: Target) -> Target:
 
 
 def with_eligible_leaders(
-    partition: PartitionRegistration, target: Target, min_isr: int, unclean_shutdown: frozenset[BrokerId]
-) -> Target:
+    partition: PartitionRegistration, target: PartitionTarget, min_isr: int, unclean_shutdown: frozenset[BrokerId]
+) -> PartitionTarget:
     """The target with its eligible leader replicas: those that leave the ISR while fewer than `min_isr` are left in it.
 
     They hold all committed records, because nothing is committed below `min_isr`. A replica that has lost records in an
@@ -143,8 +143,8 @@ def with_eligible_leaders(
 
 
 def with_assigned_eligible_leaders(
-    partition: PartitionRegistration, target: Target, min_isr: int, unclean_shutdown: frozenset[BrokerId]
-) -> Target:
+    partition: PartitionRegistration, target: PartitionTarget, min_isr: int, unclean_shutdown: frozenset[BrokerId]
+) -> PartitionTarget:
     """As `with_eligible_leaders`, and a broker that is no longer a replica of the partition is neither eligible nor
     remembered.
 
@@ -161,7 +161,7 @@ def with_assigned_eligible_leaders(
 # ---- elections
 
 
-def is_valid_leader(target: Target, acceptable: frozenset[BrokerId], replica: BrokerId) -> bool:
+def is_valid_leader(target: PartitionTarget, acceptable: frozenset[BrokerId], replica: BrokerId) -> bool:
     """Whether `replica` may lead without risk: acceptable, and in sync, or eligible while the ISR is empty.
 
     **Kafka:** `PartitionChangeBuilder.isValidNewLeader`.
@@ -171,14 +171,14 @@ def is_valid_leader(target: Target, acceptable: frozenset[BrokerId], replica: Br
 
 
 def last_known_leader_never(
-    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+    partition: PartitionRegistration, target: PartitionTarget, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
     """The last leader is not remembered. **Kafka:** up to 3.9 (without eligible leader replicas)."""
     return False
 
 
 def last_known_leader_up_or_down(
-    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+    partition: PartitionRegistration, target: PartitionTarget, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
     """Whether the last leader may lead again: no replica is in sync or eligible, and exactly one is remembered.
 
@@ -192,7 +192,7 @@ def last_known_leader_up_or_down(
 
 
 def last_known_leader_if_up(
-    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+    partition: PartitionRegistration, target: PartitionTarget, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
     """As `last_known_leader_up_or_down`, and that broker is acceptable.
 
@@ -203,7 +203,7 @@ def last_known_leader_if_up(
 
 
 def last_known_leader_if_assigned(
-    partition: PartitionRegistration, target: Target, acceptable: frozenset[BrokerId], enabled: bool
+    partition: PartitionRegistration, target: PartitionTarget, acceptable: frozenset[BrokerId], enabled: bool
 ) -> bool:
     """As `last_known_leader_if_up`, and that broker is a replica. **Kafka:** no release."""
     remembered = last_known_leader_if_up(partition, target, acceptable, enabled)
@@ -212,11 +212,11 @@ def last_known_leader_if_assigned(
 
 def elect(
     partition: PartitionRegistration,
-    target: Target,
+    target: PartitionTarget,
     acceptable: frozenset[BrokerId],
     election: Election,
     last_known: bool,
-) -> Elected:
+) -> ElectionOutcome:
     """The leader by an election of this kind; `last_known`: the last leader may be elected if there is no other candidate.
 
     **Kafka:** `PartitionChangeBuilder.electLeader`, `electPreferredLeader`, `electAnyLeader`; since 3.2.
@@ -224,9 +224,9 @@ def elect(
     preferred = target.replicas[:1] if election == Election.PREFERRED else ()
     for candidate in (*preferred, partition.leader, *target.replicas):
         if is_valid_leader(target, acceptable, candidate):
-            return Elected(candidate)
+            return ElectionOutcome(candidate)
     if last_known:
-        return Elected(min(partition.last_known_elr), unclean=True)
+        return ElectionOutcome(min(partition.last_known_elr), unclean=True)
     if election == Election.UNCLEAN:
         return elect_any(target, acceptable)
     return NOBODY_ELECTED
@@ -234,11 +234,11 @@ def elect(
 
 def elect_first_in_sync(
     partition: PartitionRegistration,
-    target: Target,
+    target: PartitionTarget,
     acceptable: frozenset[BrokerId],
     election: Election,
     last_known: bool,
-) -> Elected:
+) -> ElectionOutcome:
     """The leader stays if it is in the target's ISR, acceptable or not; otherwise the first valid replica leads, or an
     unclean one.
 
@@ -248,22 +248,24 @@ def elect_first_in_sync(
     """
     prefers_another = election == Election.PREFERRED and partition.leader != partition.replicas[0]
     if partition.leader in target.isr and not prefers_another:
-        return Elected(partition.leader)
+        return ElectionOutcome(partition.leader)
     for candidate in target.replicas:
         if is_valid_leader(target, acceptable, candidate):
-            return Elected(candidate)
+            return ElectionOutcome(candidate)
     return elect_any(target, acceptable) if election == Election.UNCLEAN else NOBODY_ELECTED
 
 
-def elect_any(target: Target, acceptable: frozenset[BrokerId]) -> Elected:
+def elect_any(target: PartitionTarget, acceptable: frozenset[BrokerId]) -> ElectionOutcome:
     """The first acceptable replica, in sync or not: committed records may be lost.
 
     **Kafka:** the last resort of `PartitionChangeBuilder.electAnyLeader`.
     """
-    return next((Elected(replica, unclean=True) for replica in target.replicas if replica in acceptable), NOBODY_ELECTED)
+    return next(
+        (ElectionOutcome(replica, unclean=True) for replica in target.replicas if replica in acceptable), NOBODY_ELECTED
+    )
 
 
-def take_from_eligible(target: Target, leader: BrokerId) -> Target:
+def take_from_eligible(target: PartitionTarget, leader: BrokerId) -> PartitionTarget:
     """The target when an eligible leader replica has been elected: it alone is in sync now, and no longer eligible.
 
     **Kafka:** `PartitionChangeBuilder.tryElection`.
@@ -286,7 +288,7 @@ def recovering_unless_already(partition: PartitionRegistration) -> bool:
 # ---- epochs
 
 
-def removes_replica(partition: PartitionRegistration, target: Target) -> bool:
+def removes_replica(partition: PartitionRegistration, target: PartitionTarget) -> bool:
     """Whether a replica leaves the partition; the leader epoch then grows even if the leader stays.
 
     **Kafka:** `PartitionChangeBuilder.triggerLeaderEpochBumpForReplicaReassignmentIfNeeded`; alone since 3.6 (KAFKA-15021).
@@ -294,7 +296,7 @@ def removes_replica(partition: PartitionRegistration, target: Target) -> bool:
     return not frozenset(partition.replicas) <= frozenset(target.replicas)
 
 
-def removes_replica_or_shrinks_isr(partition: PartitionRegistration, target: Target) -> bool:
+def removes_replica_or_shrinks_isr(partition: PartitionRegistration, target: PartitionTarget) -> bool:
     """Whether a replica leaves the partition or the ISR; either makes the leader epoch grow.
 
     **Kafka:** `PartitionChangeBuilder.triggerLeaderEpochBumpIfNeeded` up to 3.5.
@@ -357,7 +359,7 @@ def record_eligible_leaders(
 
 
 def record_assignment(
-    partition: PartitionRegistration, target: Target, record: PartitionChangeRecord
+    partition: PartitionRegistration, target: PartitionTarget, record: PartitionChangeRecord
 ) -> PartitionChangeRecord:
     """The record with the replicas, and with the added and removed ones, as far as they change.
 

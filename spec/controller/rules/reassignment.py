@@ -1,23 +1,32 @@
 """Moving a partition to other replicas, and cancelling a move."""
 
-from spec.controller.rules.partition_change import Target, is_reassigning, unchanged
-from spec.metadata import NOBODY, BrokerRegistration, PartitionRegistration, broker_of
-from spec.values import BrokerId, Error
+from kspec.spec.controller.rules.partition_change import PartitionTarget, is_reassigning, unchanged
+from kspec.spec.metadata import NOBODY, BrokerRegistration, PartitionRegistration, broker_of
+from kspec.spec.values import BrokerId, Error
 
 
-def check_assignment(brokers: tuple[BrokerRegistration, ...], replicas: tuple[BrokerId, ...]) -> Error:
-    """Whether an assignment is valid: at least one replica, each registered, none twice.
+def wrong_with_assignment(
+    brokers: tuple[BrokerRegistration, ...], replicas: tuple[BrokerId, ...], factor: int | None = None
+) -> str | None:
+    """The reason why these cannot be a partition's replicas, `None` if they can: there are some, each once and registered.
 
-    Errors: `INVALID_REPLICA_ASSIGNMENT`.
+    `factor`: how many they have to be, if that is given.
 
     **Kafka:** `ReplicationControlManager.validateManualPartitionAssignment`.
     """
-    known = all(broker_of(brokers, replica) is not None for replica in replicas)
-    good = replicas != () and known and len(frozenset(replicas)) == len(replicas)
-    return Error.NONE if good else Error.INVALID_REPLICA_ASSIGNMENT
+    if not replicas:
+        return "a partition has no replica"
+    if len(frozenset(replicas)) < len(replicas):
+        return f"a broker is twice among the replicas {replicas}"
+    unknown = [replica for replica in replicas if broker_of(brokers, replica) is None]
+    if unknown:
+        return f"broker {unknown[0]} is not registered"
+    if factor is not None and len(replicas) != factor:
+        return f"a partition has {len(replicas)} replicas, and another {factor}"
+    return None
 
 
-def reassigned(partition: PartitionRegistration, replicas: tuple[BrokerId, ...]) -> Target:
+def reassigned(partition: PartitionRegistration, replicas: tuple[BrokerId, ...]) -> PartitionTarget:
     """The partition at the start of a reassignment: the target replicas first, then the ones that will be removed.
 
     The added or removed replicas of an earlier reassignment are kept unless this one sets its own.
@@ -33,7 +42,7 @@ def reassigned(partition: PartitionRegistration, replicas: tuple[BrokerId, ...])
     )
 
 
-def reverted(partition: PartitionRegistration) -> Target:
+def reverted(partition: PartitionRegistration) -> PartitionTarget:
     """The partition after a cancelled reassignment: added replicas are gone, and replicas that were being removed stay.
 
     If only added replicas were in sync, the first other replica is put into the ISR, in sync or not.
@@ -65,7 +74,7 @@ def check_reassignment(
     if partition is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
     if replicas is not None:
-        return check_assignment(brokers, replicas)
+        return Error.NONE if wrong_with_assignment(brokers, replicas) is None else Error.INVALID_REPLICA_ASSIGNMENT
     if not is_reassigning(partition.adding, partition.removing):
         return Error.NO_REASSIGNMENT_IN_PROGRESS
     unclean = partition.isr <= partition.adding

@@ -1,8 +1,8 @@
-"""What the value of a setting may be, and how a text is read as one."""
+"""Types of settings: the values that each allows, and how a text is read as one."""
 
 from typing import NamedTuple
 
-from spec.messages.topics.describe_configs import ConfigType
+from kspec.spec.messages.topics.describe_configs import ConfigType
 
 LOWEST_INT, HIGHEST_INT = -(2**31), 2**31 - 1
 LOWEST_LONG, HIGHEST_LONG = -(2**63), 2**63 - 1
@@ -27,7 +27,7 @@ class ConfigKey(NamedTuple):
 
 
 def wrong_with_value(key: ConfigKey, text: str) -> str | None:
-    """What is wrong with a text as the value of a setting, `None` if nothing is.
+    """The fault of a text as the value of a setting, `None` if it has none.
 
     **Kafka:** `ConfigDef.parseType`, `ConfigDef.Range`, `ConfigDef.ValidList`, `ConfigDef.ValidString`,
     `ThrottledReplicaListValidator`.

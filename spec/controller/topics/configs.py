@@ -2,23 +2,24 @@
 
 from collections import Counter
 
-from spec.controller.topics.cluster import Cluster, ConfigRecord, Decision
-from spec.controller.topics.config_types import items_of, number_of, wrong_with_value
-from spec.controller.topics.names import wrong_with_name
-from spec.controller.topics.settings import TopicSettings
-from spec.controller.topics.topic_configs import topic_config, topic_config_behind
-from spec.messages.topics.alter_configs import (
+from kspec.spec.controller.protocol import Controller, TopicSettings
+from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLevel
+from kspec.spec.controller.state import ControllerState, ControllerStep, decide
+from kspec.spec.controller.topics.config_types import items_of, number_of, wrong_with_value
+from kspec.spec.controller.topics.names import wrong_with_name
+from kspec.spec.controller.topics.topic_configs import topic_config, topic_config_behind
+from kspec.spec.messages.topics.alter_configs import (
     AlterConfig,
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterOperation,
     ConfigOutcome,
-    ConfigResource,
     IncrementalAlterConfigsRequest,
-    ResourceType,
 )
-from spec.messages.topics.describe_configs import ConfigType
-from spec.values import Error
+from kspec.spec.messages.topics.describe_configs import ConfigType
+from kspec.spec.metadata import ConfigRecord, FeatureLevelRecord, MetadataImage, MetadataRecord
+from kspec.spec.topics import ConfigResource, ResourceType, configs_of, topic_named
+from kspec.spec.values import Error, MonotonicMs
 
 LONGEST_VALUE = 2**15 - 1
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -28,7 +29,7 @@ Changes = tuple[tuple[ConfigRecord, ...], Refusal | None]
 
 
 def wrong_with_topic_configs(settings: TopicSettings, configs: tuple[tuple[str, str], ...]) -> str | None:
-    """What is wrong with all that a topic sets itself, `None` if nothing is. The broker's settings stand behind them.
+    """The fault of the settings that a topic has of its own, `None` if none. The broker's settings stand behind them.
 
     **Kafka:** `LogConfig.validate`, `ControllerConfigurationValidator.validate`. **Leaves out:** tiered storage.
     """
@@ -57,8 +58,8 @@ def effective_number(settings: TopicSettings, configs: tuple[tuple[str, str], ..
 
 
 def handle_incremental_alter_configs(
-    settings: TopicSettings, cluster: Cluster, request: IncrementalAlterConfigsRequest, now: int
-) -> Decision[AlterConfigsResponse]:
+    controller: Controller, state: ControllerState, request: IncrementalAlterConfigsRequest, now: MonotonicMs
+) -> ControllerStep:
     """Change settings of resources, and leave the others; each resource succeeds or fails as a whole.
 
     Errors, the first that applies: `INVALID_REQUEST` (a resource or a setting twice, no value, a resource that has no
@@ -66,39 +67,39 @@ def handle_incremental_alter_configs(
     `BROKER_ID_NOT_REGISTERED`.
 
     **Kafka:** `ConfigAdminManager.preprocess`, `ControllerApis`, `ConfigurationControlManager.incrementalAlterConfigs`.
-    **Leaves out:** groups, client metrics, loggers; checks of a broker's values.
+    **Leaves out:** what groups, client metrics and loggers have in Kafka; checks of a broker's values.
     """
     times = Counter(altered.resource for altered in request.resources)
     records: list[ConfigRecord] = []
-    outcomes: dict[ConfigResource, ConfigOutcome] = {}
+    outcomes = []
     for altered in request.resources:
-        changes, refusal = _changes(settings, cluster, altered.resource, altered.configs)
+        changes, refusal = _changes(controller, state.image, altered.resource, altered.configs)
         if times[altered.resource] > 1:
             changes, refusal = (), (Error.INVALID_REQUEST, "the request has a resource more than once")
         records += changes
-        outcomes[altered.resource] = ConfigOutcome(altered.resource, *(refusal or (Error.NONE, None)))
+        outcomes.append(ConfigOutcome(altered.resource, *(refusal or (Error.NONE, None))))
     kept = () if request.validate_only else tuple(records)
-    return Decision(kept, AlterConfigsResponse(tuple(outcomes.values())))
+    return decide(state, kept, AlterConfigsResponse(tuple(outcomes)))
 
 
 def handle_alter_configs(
-    settings: TopicSettings, cluster: Cluster, request: AlterConfigsRequest, now: int
-) -> Decision[AlterConfigsResponse]:
+    controller: Controller, state: ControllerState, request: AlterConfigsRequest, now: MonotonicMs
+) -> ControllerStep:
     """Give resources these settings and no others: as if the others were deleted.
 
     Errors: as for `handle_incremental_alter_configs`.
 
-    **Kafka:** `ConfigurationControlManager.legacyAlterConfigs`.
+    **Kafka:** `ConfigurationControlManager.legacyAlterConfigs`. **Leaves out:** that a resource twice is never answered.
     """
     times = Counter(replaced.resource for replaced in request.resources)
     records: list[ConfigRecord] = []
-    outcomes: dict[ConfigResource, ConfigOutcome] = {}
+    outcomes = []
     for replaced in request.resources:
         wanted = dict(replaced.configs)
-        others = (name for name, _ in cluster.configs(replaced.resource) if name not in wanted)
+        others = (name for name, _ in configs_of(state.image.configs, replaced.resource) if name not in wanted)
         changes, refusal = _changes(
-            settings,
-            cluster,
+            controller,
+            state.image,
             replaced.resource,
             (
                 *(AlterConfig(name, AlterOperation.SET, value) for name, value in wanted.items()),
@@ -107,20 +108,22 @@ def handle_alter_configs(
         )
         if times[replaced.resource] > 1:
             changes, refusal = (), (Error.INVALID_REQUEST, "the request has a resource more than once")
+        elif len(wanted) != len(replaced.configs):
+            changes, refusal = (), (Error.INVALID_REQUEST, "the request has a setting more than once")
         records += changes
-        outcomes[replaced.resource] = ConfigOutcome(replaced.resource, *(refusal or (Error.NONE, None)))
+        outcomes.append(ConfigOutcome(replaced.resource, *(refusal or (Error.NONE, None))))
     kept = () if request.validate_only else tuple(records)
-    return Decision(kept, AlterConfigsResponse(tuple(outcomes.values())))
+    return decide(state, kept, AlterConfigsResponse(tuple(outcomes)))
 
 
 def _changes(
-    settings: TopicSettings, cluster: Cluster, resource: ConfigResource, configs: tuple[AlterConfig, ...]
+    controller: Controller, image: MetadataImage, resource: ConfigResource, configs: tuple[AlterConfig, ...]
 ) -> Changes:
     """**Kafka:** `incrementalAlterConfigResource`, `validateAlterConfig`."""
-    refusal = _refusal_of_name(resource)
+    refusal = _refusal_of_name(controller.topics, image, resource)
     if refusal is not None:
         return (), refusal
-    current = dict(cluster.configs(resource))
+    current = dict(configs_of(image.configs, resource))
     after = dict(current)
     records = []
     for change in configs:
@@ -129,7 +132,7 @@ def _changes(
         if change.value is None and change.operation != AlterOperation.DELETE:
             return (), (Error.INVALID_REQUEST, f"no value is given for {change.name}")
         value, wrong = _value_after(resource, change, current.get(change.name))
-        wrong = wrong or _wrong_with_min_isr(settings, resource, change.name, value)
+        wrong = wrong or _wrong_with_min_isr(controller, resource, change.name, value)
         if wrong is not None:
             return (), (Error.INVALID_CONFIG, wrong)
         if value != current.get(change.name) or resource.kind == ResourceType.BROKER:
@@ -137,15 +140,17 @@ def _changes(
         after = {name: old for name, old in after.items() if name != change.name}
         after |= {} if value is None else {change.name: value}
     if resource.kind == ResourceType.TOPIC:
-        wrong = wrong_with_topic_configs(settings, tuple(after.items()))
+        wrong = wrong_with_topic_configs(controller.topics, tuple(after.items()))
         if wrong is not None:
             return (), (Error.INVALID_CONFIG, wrong)
-    missing = _missing(cluster, resource)
+    missing = _missing(image, resource)
     return (() if missing else tuple(records)), missing
 
 
-def _refusal_of_name(resource: ConfigResource) -> Refusal | None:
-    """**Kafka:** `ControllerConfigurationValidator.validate`."""
+def _refusal_of_name(settings: TopicSettings, image: MetadataImage, resource: ConfigResource) -> Refusal | None:
+    """**Kafka:** `ControllerConfigurationValidator.validate`, `ConfigAdminManager.validateLogLevelConfigs`,
+    `ClientMetricsConfigs.validate`, `GroupConfig.validate`, by all of which such a setting is unknown.
+    """
     name = resource.name
     if resource.kind == ResourceType.TOPIC:
         if not name:
@@ -155,15 +160,23 @@ def _refusal_of_name(resource: ConfigResource) -> Refusal | None:
     if resource.kind == ResourceType.BROKER:
         legal = not name or (name.isascii() and name.isdigit())
         return None if legal else (Error.INVALID_REQUEST, f"a broker's id is a number from 0 on, not '{name}'")
+    nodes = (str(settings.node_id), *(str(one.broker) for one in image.brokers))
+    if resource.kind == ResourceType.BROKER_LOGGER and name in nodes:
+        return Error.INVALID_CONFIG, "loggers have no settings here"
+    if resource.kind == ResourceType.GROUP and name:
+        return Error.INVALID_CONFIG, "groups have no settings here"
+    if resource.kind == ResourceType.CLIENT_METRICS and name:
+        return Error.INVALID_REQUEST, "client metrics have no settings here"
     return Error.INVALID_REQUEST, f"{resource.kind.name} has no settings that can be changed here"
 
 
-def _missing(cluster: Cluster, resource: ConfigResource) -> Refusal | None:
+def _missing(image: MetadataImage, resource: ConfigResource) -> Refusal | None:
     """**Kafka:** `QuorumController.ConfigResourceExistenceChecker`, which is asked last."""
     name = resource.name
     if resource.kind == ResourceType.TOPIC:
-        return None if cluster.topic(name) is not None else (Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
-    known = not name or int(name) in {one.broker for one in cluster.brokers()}
+        there = topic_named(image.topics, name) is not None
+        return None if there else (Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+    known = not name or int(name) in {one.broker for one in image.brokers}
     return None if known else (Error.BROKER_ID_NOT_REGISTERED, f"broker {name} is not registered")
 
 
@@ -184,12 +197,28 @@ def _value_after(resource: ConfigResource, change: AlterConfig, current: str | N
     return ",".join(item for item in before if item not in given), None
 
 
-def _wrong_with_min_isr(settings: TopicSettings, resource: ConfigResource, name: str, value: str | None) -> str | None:
+def _wrong_with_min_isr(controller: Controller, resource: ConfigResource, name: str, value: str | None) -> str | None:
     """With eligible leader replicas, `min.insync.replicas` is the cluster's or a topic's, and the cluster always has it.
 
     **Kafka:** `isDisallowedBrokerMinIsrTransition`, `isDisallowedClusterMinIsrTransition`.
     """
-    of_brokers = settings.eligible_leader_replicas and name == MIN_INSYNC_REPLICAS and resource.kind == ResourceType.BROKER
-    if of_brokers and (resource.name != "" or value is None):
+    of_brokers = name == MIN_INSYNC_REPLICAS and resource.kind == ResourceType.BROKER
+    if controller.settings.eligible_leader_replicas and of_brokers and (resource.name != "" or value is None):
         return f"{name} cannot be changed of one broker, or taken away, while eligible leader replicas are in use"
     return None
+
+
+def records_of_level(image: MetadataImage, level: FeatureLevel, min_isr: str) -> tuple[MetadataRecord, ...]:
+    """The records by which a feature has another level.
+
+    With eligible leader replicas the cluster has a `min.insync.replicas` of its own; where none is set it becomes `min_isr`,
+    the one by the node's settings.
+
+    **Kafka:** `FeatureControlManager.updateFeature`, `ConfigurationControlManager.maybeGenerateElrSafetyRecords`.
+    """
+    record = FeatureLevelRecord(level.name, level.level)
+    whole_cluster = ConfigResource(ResourceType.BROKER, "")
+    is_set = MIN_INSYNC_REPLICAS in dict(configs_of(image.configs, whole_cluster))
+    if level.name != ELIGIBLE_LEADER_REPLICAS or level.level == 0 or is_set:
+        return (record,)
+    return record, ConfigRecord(whole_cluster, MIN_INSYNC_REPLICAS, min_isr)

@@ -1,5 +1,8 @@
 """Names of topics."""
 
+from kspec.spec.topics import TopicsImage
+from kspec.spec.values import Error
+
 LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 LONGEST = 249
 
@@ -9,8 +12,19 @@ INTERNAL = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_st
 """Topics that Kafka creates for itself. Kafka: `Topic.INTERNAL_TOPICS`."""
 
 
+def check_metadata_partition(topic: str, partition: int) -> Error:
+    """Whether a request about the quorum names the metadata log: partition 0 of its topic.
+
+    Errors: `UNKNOWN_TOPIC_OR_PARTITION`.
+
+    **Kafka:** `RaftUtil.hasValidTopicPartition`, `DescribeQuorumRequest.getPartitionLevelErrorResponse`.
+    """
+    named = topic == CLUSTER_METADATA and partition == 0
+    return Error.NONE if named else Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def wrong_with_name(name: str) -> str | None:
-    """What is wrong with a topic's name, `None` if nothing is. **Kafka:** `Topic.validate`."""
+    """The fault of a topic's name, `None` if it has none. **Kafka:** `Topic.validate`."""
     if not name:
         return "a topic name may not be empty"
     if name in (".", ".."):
@@ -30,3 +44,14 @@ def unified(name: str) -> str:
 def may_collide(name: str) -> bool:
     """Whether another name may look the same in metrics. **Kafka:** `Topic.hasCollisionChars`."""
     return "_" in name or "." in name
+
+
+def look_alike(topics: TopicsImage, name: str) -> str | None:
+    """A topic, this one included, whose name looks the same in metrics, `None` if there is none.
+
+    **Kafka:** `ReplicationControlManager.validateNewTopicNames`, which keeps the names that may collide.
+    """
+    if not may_collide(name):
+        return None
+    alike = (one.name for one in topics.by_name if may_collide(one.name) and unified(one.name) == unified(name))
+    return next(alike, None)

@@ -1,9 +1,9 @@
-"""Where the replicas of new partitions are placed: in stripes over racks, and over the brokers of each rack."""
+"""Placement of the replicas of new partitions: in stripes over racks, and over the brokers of each rack."""
 
 from typing import NamedTuple, TypeAlias
 
-from spec.controller.topics.chance import Chance, chance_of, draw, shuffled
-from spec.values import BrokerId
+from kspec.spec.controller.topics.chance import Chance, chance_of, draw, shuffled
+from kspec.spec.values import BrokerId
 
 
 class UsableBroker(NamedTuple):
@@ -14,7 +14,7 @@ class UsableBroker(NamedTuple):
     fenced: bool
 
 
-class Striped(NamedTuple):
+class StripedBrokers(NamedTuple):
     """Brokers that take turns: in each turn they begin one further. Kafka: `StripedReplicaPlacer.BrokerList`."""
 
     brokers: tuple[BrokerId, ...] = ()
@@ -26,12 +26,12 @@ class Striped(NamedTuple):
 class Rack(NamedTuple):
     """The brokers of a rack; fenced ones come last. Kafka: `StripedReplicaPlacer.Rack`."""
 
-    fenced: Striped
-    unfenced: Striped
+    fenced: StripedBrokers
+    unfenced: StripedBrokers
 
 
 def wrong_with_placement(brokers: tuple[UsableBroker, ...], replicas: int) -> str | None:
-    """Why so many replicas cannot be placed, `None` if they can. **Kafka:** `StripedReplicaPlacer.place`."""
+    """The reason why so many replicas cannot be placed, `None` if they can. **Kafka:** `StripedReplicaPlacer.place`."""
     if replicas <= 0:
         return f"the replication factor is {replicas}, and must be positive"
     if all(broker.fenced for broker in brokers):
@@ -79,11 +79,11 @@ def _begin(chance: Chance, brokers: tuple[UsableBroker, ...], names: tuple[str |
     return chance, tuple(racks)
 
 
-def _striped(chance: Chance, brokers: tuple[BrokerId, ...]) -> tuple[Chance, Striped]:
+def _striped(chance: Chance, brokers: tuple[BrokerId, ...]) -> tuple[Chance, StripedBrokers]:
     if not brokers:
-        return chance, Striped()
+        return chance, StripedBrokers()
     chance, offset = draw(chance, len(brokers))
-    return chance, Striped(brokers, offset=offset)
+    return chance, StripedBrokers(brokers, offset=offset)
 
 
 def _deal_anew(chance: Chance, racks: Racks, names: tuple[str | None, ...]) -> tuple[Chance, Racks, tuple[str | None, ...]]:
@@ -130,7 +130,7 @@ def _next_of_rack(rack: Rack, turn: int) -> tuple[Rack, BrokerId | None]:
     return Rack(fenced, unfenced), broker
 
 
-def _next(striped: Striped, turn: int) -> tuple[Striped, BrokerId | None]:
+def _next(striped: StripedBrokers, turn: int) -> tuple[StripedBrokers, BrokerId | None]:
     """The next broker of this turn, `None` if all have had theirs. **Kafka:** `BrokerList.next`."""
     size = len(striped.brokers)
     if size and striped.turn != turn:

@@ -2,13 +2,14 @@
 
 from typing import NamedTuple
 
-from spec.controller.topics.cluster import Cluster, Decision, ProducerIdsRecord
-from spec.controller.topics.settings import TopicSettings
-from spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from spec.metadata import broker_of
-from spec.step import Reply, Step
-from spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, ProducerEpoch, ProducerId
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.controller.rules.brokers import check_broker_epoch
+from kspec.spec.controller.state import ControllerState, ControllerStep, decide
+from kspec.spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kspec.spec.metadata import ProducerIdsRecord, broker_of
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, MonotonicMs, ProducerEpoch, ProducerId
 
 BLOCK_SIZE = 1000
 """Kafka: `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`."""
@@ -17,22 +18,22 @@ HIGHEST = 2**63 - 1
 
 
 def handle_allocate_producer_ids(
-    settings: TopicSettings, cluster: Cluster, request: AllocateProducerIdsRequest, now: int
-) -> Decision[AllocateProducerIdsResponse]:
+    controller: Controller, state: ControllerState, request: AllocateProducerIdsRequest, now: MonotonicMs
+) -> ControllerStep:
     """Give a broker the next block of producer ids. No id is given twice, also after the controller has changed.
 
     Errors: `STALE_BROKER_EPOCH` (also of a broker that is not registered), `UNKNOWN_SERVER_ERROR` (no ids are left).
 
     **Kafka:** `ProducerIdControlManager.generateNextProducerId`, `ClusterControlManager.checkBrokerEpoch`.
     """
-    registration = broker_of(cluster.brokers(), request.broker)
-    if registration is None or registration.broker_epoch != request.broker_epoch:
-        return Decision((), AllocateProducerIdsResponse(Error.STALE_BROKER_EPOCH))
-    first = cluster.next_producer_id()
+    error = check_broker_epoch(broker_of(state.image.brokers, request.broker), request.broker_epoch)
+    if error != Error.NONE:
+        return decide(state, (), AllocateProducerIdsResponse(error))
+    first = state.image.following_producer_id
     if first > HIGHEST - BLOCK_SIZE:
-        return Decision((), AllocateProducerIdsResponse(Error.UNKNOWN_SERVER_ERROR))
+        return decide(state, (), AllocateProducerIdsResponse(Error.UNKNOWN_SERVER_ERROR))
     record = ProducerIdsRecord(request.broker, request.broker_epoch, ProducerId(first + BLOCK_SIZE))
-    return Decision((record,), AllocateProducerIdsResponse(Error.NONE, first, BLOCK_SIZE))
+    return decide(state, (record,), AllocateProducerIdsResponse(Error.NONE, first, BLOCK_SIZE))
 
 
 class ProducerIds(NamedTuple):
@@ -48,7 +49,7 @@ def allocated(response: AllocateProducerIdsResponse) -> ProducerIds:
 
 
 def handle_init_producer_id(
-    ids: ProducerIds, request: InitProducerIdRequest, now: int
+    ids: ProducerIds, request: InitProducerIdRequest, now: MonotonicMs
 ) -> Step[ProducerIds, Reply[InitProducerIdResponse]]:
     """Give a producer without transactions a new id, and epoch 0. The id that it had is not looked at.
 

@@ -1,7 +1,7 @@
 """The settings of a topic, as Kafka 4.4 knows them."""
 
-from spec.controller.topics.config_types import ConfigKey
-from spec.messages.topics.describe_configs import ConfigType
+from kspec.spec.controller.topics.config_types import ConfigKey
+from kspec.spec.messages.topics.describe_configs import ConfigType
 
 TOPIC_CONFIGS = (
     ConfigKey("cleanup.policy", ConfigType.LIST, "delete", words=("compact", "delete"), synonyms=("log.cleanup.policy",)),

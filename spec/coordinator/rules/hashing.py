@@ -11,7 +11,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """Which of `partitions` partitions a key belongs to.
+    """The partition of a key, among as many as `partitions` says.
 
     **Kafka:** `GroupCoordinatorService.partitionFor`, `Utils.abs` (the sign bit is dropped from -2³¹ only).
     """

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import BrokerId, PartitionId
+from kspec.spec.values import BrokerId, PartitionId
 
 
 @dataclass(frozen=True, slots=True)

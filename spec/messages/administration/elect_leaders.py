@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import PartitionId
+from kspec.spec.values import PartitionId
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import Error
+from kspec.spec.values import Error
 
 
 class ErrorResponse(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import BrokerId
+from kspec.spec.values import BrokerId
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import Error, GroupId, MemberId
+from kspec.spec.values import Error, GroupId, MemberId
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import NO_LEADER, BrokerId, Error, GroupId
+from kspec.spec.values import NO_LEADER, BrokerId, Error, GroupId
 
 
 @dataclass(frozen=True, slots=True)

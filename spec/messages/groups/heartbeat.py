@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import Error, Generation, GroupId, MemberId
+from kspec.spec.values import Error, Generation, GroupId, MemberId
 
 
 @dataclass(frozen=True, slots=True)

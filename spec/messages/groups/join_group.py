@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from spec.values import NO_GENERATION, NO_MEMBER_ID, Error, Generation, GroupId, MemberId
+from kspec.spec.values import NO_GENERATION, NO_MEMBER_ID, Error, Generation, GroupId, MemberId, RequestNumber
+
+CONSUMER = "consumer"
+"""The protocol type of consumers. Kafka: `ConsumerProtocol.PROTOCOL_TYPE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class JoinGroupRequest:
     assign nothing (KIP-814; v9 and later). Kafka: `JoinGroupRequestData`. **Leaves out:** the reason, which is only logged.
     """
 
-    request: int
+    request: RequestNumber
     group_id: GroupId
     member_id: MemberId
     instance_id: str | None
@@ -43,7 +46,7 @@ class JoinGroupRequest:
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:
-    """What the leader is told of a member. Kafka: `JoinGroupResponseMember`."""
+    """A member as the leader is told of it. Kafka: `JoinGroupResponseMember`."""
 
     member_id: MemberId
     instance_id: str | None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import Error, GroupId, MemberId
+from kspec.spec.values import Error, GroupId, MemberId
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class LeaveGroupRequest:
 
 @dataclass(frozen=True, slots=True)
 class LeftMember:
-    """How it went for one member. Kafka: `LeaveGroupResponseData.MemberResponse`."""
+    """The outcome for one member. Kafka: `LeaveGroupResponseData.MemberResponse`."""
 
     error: Error
     member_id: MemberId
@@ -38,7 +38,7 @@ class LeftMember:
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroupResponse:
-    """How it went for each. Kafka: `LeaveGroupResponseData`."""
+    """The outcome for the group, and for each member. Kafka: `LeaveGroupResponseData`."""
 
     error: Error
     members: tuple[LeftMember, ...] = ()

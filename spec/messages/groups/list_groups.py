@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import Error, GroupId
+from kspec.spec.values import Error, GroupId
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import (
+from kspec.spec.values import (
     NO_EPOCH,
     NO_GENERATION,
     NO_MEMBER_ID,
@@ -54,7 +54,7 @@ class OffsetCommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class PartitionError:
-    """How it went for one partition. Kafka: `OffsetCommitResponsePartition`, `OffsetDeleteResponsePartition`."""
+    """The outcome for one partition. Kafka: `OffsetCommitResponsePartition`, `OffsetDeleteResponsePartition`."""
 
     topic: str
     partition: int
@@ -64,6 +64,6 @@ class PartitionError:
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitResponse:
-    """How it went for each partition, in the order asked. Kafka: `OffsetCommitResponseData`."""
+    """The outcome for each partition, in the order asked. Kafka: `OffsetCommitResponseData`."""
 
     partitions: tuple[PartitionError, ...]

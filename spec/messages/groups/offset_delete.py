@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from spec.messages.groups.offset_commit import PartitionError
-from spec.messages.groups.offset_fetch import TopicPartition
-from spec.values import Error, GroupId
+from kspec.spec.messages.groups.offset_commit import PartitionError
+from kspec.spec.messages.groups.offset_fetch import OffsetFetchPartition
+from kspec.spec.values import Error, GroupId
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +12,12 @@ class OffsetDeleteRequest:
     """Delete the offsets of these partitions. Kafka: `OffsetDeleteRequestData`."""
 
     group_id: GroupId
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[OffsetFetchPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetDeleteResponse:
-    """How it went for the group, and for each partition in the order asked. Kafka: `OffsetDeleteResponseData`."""
+    """The outcome for the group, and for each partition in the order asked. Kafka: `OffsetDeleteResponseData`."""
 
     error: Error
     partitions: tuple[PartitionError, ...] = ()

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from spec.values import NO_EPOCH, NO_TOPIC_ID, UNKNOWN_OFFSET, Epoch, Error, GroupId, Offset, TopicId
+from kspec.spec.values import NO_EPOCH, NO_TOPIC_ID, UNKNOWN_OFFSET, Epoch, Error, GroupId, MemberId, Offset, TopicId
 
 
 @dataclass(frozen=True, slots=True)
-class TopicPartition:
+class OffsetFetchPartition:
     """A partition by name, and by the topic's id where the request has one (v10)."""
 
     topic: str
@@ -18,12 +18,16 @@ class TopicPartition:
 class OffsetFetchRequest:
     """Ask for the offsets of some partitions, or of all (`None`). `require_stable`: not of a pending transaction.
 
+    `member_id` and `member_epoch` are those of a member of a consumer group (v9), `None` and -1 of who names none.
+
     Kafka: `OffsetFetchRequestData.OffsetFetchRequestGroup`.
     """
 
     group_id: GroupId
-    partitions: tuple[TopicPartition, ...] | None
+    partitions: tuple[OffsetFetchPartition, ...] | None
     require_stable: bool = False
+    member_id: MemberId | None = None
+    member_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

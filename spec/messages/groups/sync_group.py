@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from spec.values import Error, Generation, GroupId, MemberId
+from kspec.spec.values import Error, Generation, GroupId, MemberId, RequestNumber
 
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What the leader assigns to a member, in bytes that only members read. Kafka: `SyncGroupRequestAssignment`."""
+    """The leader's assignment to a member, in bytes that only members read. Kafka: `SyncGroupRequestAssignment`."""
 
     member_id: MemberId
     assignment: bytes
@@ -21,7 +21,7 @@ class SyncGroupRequest:
     member's version sends none (before v5). Kafka: `SyncGroupRequestData`.
     """
 
-    request: int
+    request: RequestNumber
     group_id: GroupId
     generation: Generation
     member_id: MemberId

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import NO_PRODUCER_ID, BrokerEpoch, BrokerId, Error, ProducerId
+from kspec.spec.values import NO_PRODUCER_ID, BrokerEpoch, BrokerId, Error, ProducerId
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, ProducerEpoch, ProducerId
+from kspec.spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, ProducerEpoch, ProducerId
 
 
 @dataclass(frozen=True, slots=True)

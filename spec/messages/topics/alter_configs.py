@@ -3,30 +3,12 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from spec.values import Error
-
-
-class ResourceType(Enum):
-    """What has settings. Kafka: `ConfigResource.Type`."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigResource:
-    """A topic by its name, a broker by its id as text, all brokers by the empty name. Kafka: `ConfigResource`."""
-
-    kind: ResourceType
-    name: str
+from kspec.spec.topics import ConfigResource
+from kspec.spec.values import Error
 
 
 class AlterOperation(Enum):
-    """What is done to a setting. Kafka: `AlterConfigOp.OpType`."""
+    """A kind of change to a setting. Kafka: `AlterConfigOp.OpType`."""
 
     SET = 0
     DELETE = 1
@@ -77,7 +59,7 @@ class AlterConfigsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConfigOutcome:
-    """How it went for one resource. Kafka: `AlterConfigsResourceResponse`."""
+    """The outcome for one resource. Kafka: `AlterConfigsResourceResponse`."""
 
     resource: ConfigResource
     error: Error
@@ -86,6 +68,6 @@ class ConfigOutcome:
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsResponse:
-    """How it went for each resource. Kafka: `IncrementalAlterConfigsResponseData`, `AlterConfigsResponseData`."""
+    """The outcome for each resource. Kafka: `IncrementalAlterConfigsResponseData`, `AlterConfigsResponseData`."""
 
     resources: tuple[ConfigOutcome, ...]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import BrokerId, Error
+from kspec.spec.values import BrokerId, Error
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class CreatePartitionsRequest:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsCreated:
-    """How it went for one topic. Kafka: `CreatePartitionsTopicResult`."""
+    """The outcome for one topic. Kafka: `CreatePartitionsTopicResult`."""
 
     name: str
     error: Error
@@ -40,6 +40,6 @@ class PartitionsCreated:
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitionsResponse:
-    """How it went for each topic. Kafka: `CreatePartitionsResponseData`."""
+    """The outcome for each topic. Kafka: `CreatePartitionsResponseData`."""
 
     topics: tuple[PartitionsCreated, ...]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import NO_TOPIC_ID, BrokerId, Error, TopicId
+from kspec.spec.values import NO_TOPIC_ID, BrokerId, Error, TopicId
 
 DEFAULT = -1
 """A number that the cluster's settings give. Kafka: `CreateTopicsRequest.NO_NUM_PARTITIONS`, `NO_REPLICATION_FACTOR`."""
@@ -42,7 +42,7 @@ class CreateTopicsRequest:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """How it went for one topic, and what it is like; a message says what was wrong. Kafka: `CreatableTopicResult`."""
+    """The outcome for one topic, and its properties; a message says what was wrong. Kafka: `CreatableTopicResult`."""
 
     name: str
     error: Error
@@ -54,6 +54,6 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopicsResponse:
-    """How it went for each topic, each once, in the order asked. Kafka: `CreateTopicsResponseData`."""
+    """The outcome for each topic, each once, in the order asked. Kafka: `CreateTopicsResponseData`."""
 
     topics: tuple[CreatedTopic, ...]

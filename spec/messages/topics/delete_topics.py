@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.values import NO_TOPIC_ID, Error, TopicId
+from kspec.spec.values import NO_TOPIC_ID, Error, TopicId
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class TopicName:
 
 @dataclass(frozen=True, slots=True)
 class DeletedTopic:
-    """How it went for one topic. Kafka: `DeletableTopicResult`."""
+    """The outcome for one topic. Kafka: `DeletableTopicResult`."""
 
     name: str | None
     topic_id: TopicId
@@ -32,6 +32,6 @@ class DeletedTopic:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicsResponse:
-    """How it went for each topic, each once. Kafka: `DeleteTopicsResponseData`."""
+    """The outcome for each topic, each once. Kafka: `DeleteTopicsResponseData`."""
 
     topics: tuple[DeletedTopic, ...]

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from spec.messages.topics.alter_configs import ConfigResource
-from spec.values import Error
+from kspec.spec.topics import ConfigResource
+from kspec.spec.values import Error
 
 
 class ConfigSource(Enum):
-    """Where a setting comes from. Kafka: `DescribeConfigsResponse.ConfigSource`."""
+    """The source of a setting. Kafka: `DescribeConfigsResponse.ConfigSource`."""
 
     TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -18,7 +18,7 @@ class ConfigSource(Enum):
 
 
 class ConfigType(Enum):
-    """What the value of a setting is. Kafka: `DescribeConfigsResponse.ConfigType`."""
+    """The type of a setting's value. Kafka: `DescribeConfigsResponse.ConfigType`."""
 
     BOOLEAN = 1
     STRING = 2

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import BrokerEpoch, BrokerId, Error, PartitionId
+from kspec.spec.values import BrokerEpoch, BrokerId, Error, PartitionId
 
 
 class ControlledShutdownRequest(NamedTuple):

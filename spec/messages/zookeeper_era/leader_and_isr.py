@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import BrokerEpoch, BrokerId, Epoch, PartitionEpoch, PartitionId
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, PartitionEpoch, PartitionId
 
 
 class LeaderAndIsrRequest(NamedTuple):

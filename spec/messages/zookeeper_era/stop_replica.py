@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spec.values import BrokerEpoch, Epoch, PartitionId
+from kspec.spec.values import BrokerEpoch, Epoch, PartitionId
 
 
 class StopReplicaRequest(NamedTuple):

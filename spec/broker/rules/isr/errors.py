@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
-from spec.values import Error
+from kspec.spec.values import Error
 
 
 class AfterError(Enum):
@@ -45,15 +45,35 @@ def never_roll_back(error: Error) -> AfterError:
 def roll_back_if_not_attempted(error: Error) -> AfterError:
     """As `never_roll_back`, but `OPERATION_NOT_ATTEMPTED` proves that the proposal was not applied.
 
-    **Kafka:** `Partition.handleAlterPartitionError`, 3.1.
+    **Kafka:** `Partition.handleAlterIsrError`, 3.1, as it was meant: see `roll_back_instead_of_retry`.
     """
     return AfterError.ROLL_BACK if error == Error.OPERATION_NOT_ATTEMPTED else never_roll_back(error)
+
+
+def roll_back_instead_of_retry(error: Error) -> AfterError:
+    """As `roll_back_if_not_attempted`, but an error that nobody expected ends the proposal, as if it had not been made.
+
+    The leader asks again before its last request is forgotten, so the second is refused without being sent (KAFKA-14010).
+    A request from a stale incarnation is repeated by another party, and its proposal stays.
+
+    **Kafka:** `Partition.handleAlterIsrError`, `AlterIsrManager.submit` in 3.1 (and 3.2.0).
+    """
+    what = roll_back_if_not_attempted(error)
+    return AfterError.ROLL_BACK if what == AfterError.RETRY and error != Error.STALE_BROKER_EPOCH else what
+
+
+def give_up_if_invalid_or_roll_back(error: Error) -> AfterError:
+    """As `roll_back_instead_of_retry`, but an invalid proposal is not taken back: the leader waits for metadata.
+
+    **Kafka:** `Partition.handleAlterPartitionError`, `AlterIsrManager.submit` in 3.2.0.
+    """
+    return AfterError.AWAIT_METADATA if error == Error.INVALID_REQUEST else roll_back_instead_of_retry(error)
 
 
 def give_up_if_invalid(error: Error) -> AfterError:
     """As `roll_back_if_not_attempted`, but an invalid proposal is not sent again.
 
-    **Kafka:** `Partition.handleAlterPartitionError`, 3.2.
+    **Kafka:** `Partition.handleAlterPartitionError`, 3.2.1 (KAFKA-14010).
     """
     return AfterError.AWAIT_METADATA if error == Error.INVALID_REQUEST else roll_back_if_not_attempted(error)
 

@@ -1,8 +1,15 @@
-"""Which replicas may join the in-sync replicas, and which drop out."""
+"""Membership of the ISR: the replicas that may join, and those that drop out."""
 
-from spec.broker.rules.followers import Brokers, Follower, FollowerState, is_caught_up
-from spec.metadata import broker_of, is_active
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Offset
+from kspec.spec.broker.rules.followers import (
+    Brokers,
+    Follower,
+    FollowerState,
+    follower_of,
+    is_caught_up,
+    was_caught_up_lately,
+)
+from kspec.spec.metadata import broker_of, is_active
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, MonotonicMs, Offset
 
 
 def any_replica_is_eligible(brokers: Brokers, replica: BrokerId, broker_epoch: BrokerEpoch) -> bool:
@@ -76,12 +83,46 @@ def out_of_sync(
     self_id: BrokerId,
     followers: tuple[Follower, ...],
     leader_end: Offset,
-    now: int,
+    now: MonotonicMs,
     max_lag: int,
 ) -> frozenset[BrokerId]:
     """The members of the ISR to drop: not caught up for `max_lag` milliseconds, or unknown to the leader.
 
-    **Kafka:** `Partition.getOutOfSyncReplicas`, asked every half of `replica.lag.time.max.ms`.
+    **Kafka:** `Partition.getOutOfSyncReplicas`, asked every half of `replica.lag.time.max.ms`; 2.1 to 2.3, and since 3.0
+    (KAFKA-9672).
     """
     caught_up = {follower.broker for follower in followers if is_caught_up(follower.state, leader_end, now, max_lag)}
     return frozenset(replica for replica in isr if replica != self_id and replica not in caught_up)
+
+
+def out_of_sync_if_all_are_assigned(
+    isr: frozenset[BrokerId],
+    self_id: BrokerId,
+    followers: tuple[Follower, ...],
+    leader_end: Offset,
+    now: MonotonicMs,
+    max_lag: int,
+) -> frozenset[BrokerId]:
+    """As `out_of_sync`, but nobody is dropped while the ISR has a member that is not assigned: the leader fails over it.
+
+    **Kafka:** `Partition.isFollowerOutOfSync`, `getReplicaOrException`, 2.4 to 2.8 (KAFKA-9672).
+    """
+    if any(replica != self_id and follower_of(followers, replica) is None for replica in isr):
+        return frozenset()
+    return out_of_sync(isr, self_id, followers, leader_end, now, max_lag)
+
+
+def out_of_sync_by_time(
+    isr: frozenset[BrokerId],
+    self_id: BrokerId,
+    followers: tuple[Follower, ...],
+    leader_end: Offset,
+    now: MonotonicMs,
+    max_lag: int,
+) -> frozenset[BrokerId]:
+    """As `out_of_sync`, but a member that has all records is dropped, too, if it has not fetched for so long.
+
+    **Kafka:** `Partition.getOutOfSyncReplicas` up to 2.0 (KAFKA-7152).
+    """
+    lately = {follower.broker for follower in followers if was_caught_up_lately(follower.state, leader_end, now, max_lag)}
+    return frozenset(replica for replica in isr if replica != self_id and replica not in lately)

@@ -6,7 +6,7 @@ confirmed ISR, and the proposed one.
 
 from typing import NamedTuple
 
-from spec.values import NO_PARTITION_EPOCH, BrokerId, PartitionEpoch
+from kspec.spec.values import NO_PARTITION_EPOCH, BrokerId, PartitionEpoch
 
 
 class PartitionIsr(NamedTuple):

@@ -1,13 +1,13 @@
-"""How a leader asks for another ISR, and what the request says about the members: by release."""
+"""The request of a leader for another ISR, and its fields about the members, by release."""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from spec.broker.rules.followers import NEVER_FETCHED, Follower, follower_of
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.step import SendToController
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
+from kspec.spec.broker.rules.followers import NEVER_FETCHED, Follower, follower_of
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.step import SendToController
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
 
 
 class IsrWriter(Enum):

@@ -1,0 +1,1 @@
+"""Assignors: which of a group's members reads which partitions, at the clients (classic groups) and at the coordinator."""
