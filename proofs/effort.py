@@ -39,7 +39,7 @@ class Effort:
 
     @property
     def left(self) -> int:
-        """How many units are left, of this part and of the whole."""
+        """The number of units that are left, of this part and of the whole."""
         return self._units if self.whole is None else min(self._units, self.whole.left)
 
     def part(self, units: int) -> "Effort":
@@ -67,5 +67,5 @@ class Effort:
 
 
 def _spent(solver: z3.Solver) -> int:
-    """How many units Z3 has spent so far, on whatever it was asked."""
+    """The number of units that Z3 has spent so far, on whatever it was asked."""
     return int(solver.statistics().get_key_value("rlimit count"))

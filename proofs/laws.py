@@ -20,17 +20,17 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Generic, TypeVar, cast
 
-from spec.log.algebra import Log
-from spec.log.batch import Batch, Batches, count_records, records_of
-from spec.published.truncation import truncate_to_common_epoch
-from spec.values import NO_EPOCH, NO_VALUE, UNDEFINED_EPOCH_END, Epoch, Offset, Record
+from kspec.spec.log.algebra import Log
+from kspec.spec.log.batch import Batch, Batches, count_records, records_of
+from kspec.spec.published.truncation import truncate_to_common_epoch
+from kspec.spec.values import NO_EPOCH, NO_VALUE, UNDEFINED_EPOCH_END, Epoch, Offset, Record
 
 LogT = TypeVar("LogT", bound=Log)
 
 
 @dataclass(frozen=True)
 class Carrier(Generic[LogT]):
-    """How a kind of log is made, and which of the laws it claims.
+    """A kind of log: how it is made, and which of the laws it claims.
 
     `log` makes a log from (epoch, value) pairs and a start offset. `keeps_any_order` says that it also keeps records whose
     epochs go back, which an epoch history cannot represent; `compares_logs`, that it has `holds_as` and `agreement_end`;

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from proofs.effort import EMERGENCY_S
+from kspec.proofs.effort import EMERGENCY_S
 
 ANY: Literal["any"] = "any"
 """Stands for a number of replicas: any number of them."""
@@ -20,7 +20,7 @@ class ProofSettings:
     replicas: Replicas
     mutant: str | None = None
     effort: int = 60_000_000
-    """How much Z3 may do for one obligation, or for all runs of one length, in its own units."""
+    """The limit of Z3 for one obligation, or for all runs of one length, in its own units."""
     time_limit: float = EMERGENCY_S
     """After how many seconds the clock stops one question to Z3."""
     seed: int = 0
@@ -28,7 +28,7 @@ class ProofSettings:
     runs_from: int | None = None
     """Refute by runs of this many states or more, from the initial state."""
     search: int = 60_000_000
-    """How much Z3 may do to find a counterexample if no proof is found; with 0 it does not search."""
+    """The limit of Z3 to find a counterexample if no proof is found; with 0 it does not search."""
     without: frozenset[str] = field(default_factory=frozenset)
     """Conjuncts that are left out, to see what fails without them."""
 

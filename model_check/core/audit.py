@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from model_check.core.model import REFUSED, Action, Local, Model, Slot, State
+from kspec.model_check.core.model import REFUSED, Action, Local, Model, Slot, State
 
 STEPS_OF_A_WALK = 100
 

@@ -2,13 +2,14 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from model_check.core.model import Action, Model, Property, State
+from kspec.model_check.core.display import NotebookValue
+from kspec.model_check.core.model import Action, Model, NotebookState, Property, State
 
 
 class TraceStep(NamedTuple):
@@ -17,8 +18,27 @@ class TraceStep(NamedTuple):
     action: Action | None
     state: State
 
+    def _repr_html_(self) -> str | None:
+        """The state for a notebook, if it knows its model."""
+        return self.state._repr_html_() if isinstance(self.state, NotebookState) else None
+
 
 Trace = tuple[TraceStep, ...]
+
+
+class NotebookTrace(NotebookValue, Trace):
+    """A trace that knows its model, and whose states do. It is equal to the plain tuple, and is pickled as that."""
+
+    model: Model
+
+    def __new__(cls, model: Model, steps: Iterable[TraceStep]) -> Self:
+        """The trace of these steps."""
+        made = super().__new__(cls, (step._replace(state=NotebookState(model, step.state)) for step in steps))
+        made.model = model
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
 
 
 class Progress(NamedTuple):
@@ -33,7 +53,7 @@ class Progress(NamedTuple):
 
 @dataclass(slots=True)
 class Limits:
-    """When to stop early, and how often to report."""
+    """Limits of an exploration: when to stop early, and how often to report."""
 
     stop_at_first: bool = True
     max_states: int | None = None
@@ -46,15 +66,16 @@ class Limits:
 
 
 INTERRUPTED = "interrupted"
-"""Why an exploration stopped that Ctrl-C stopped."""
+"""The reason why an exploration ended that Ctrl-C stopped."""
 
 
 class CheckpointError(ValueError):
     """A folder that cannot hold this exploration's checkpoints, or whose checkpoint cannot be resumed."""
 
 
-class Checkpointing(NamedTuple):
-    """Where an exploration keeps checkpoints, the seconds between them, and whether it resumes from an existing one.
+class CheckpointPlan(NamedTuple):
+    """The folder in which an exploration keeps checkpoints, the seconds between them, and whether it resumes from an
+    existing one.
 
     `tell` is called with a sentence when a checkpoint is left behind or could not be written. `address` is the folder as
     it was given: for engine spark it may be a URL.
@@ -85,7 +106,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Exploration:
+class Exploration(NotebookValue):
     """The outcome: numbers, verdicts, deadlocks. `complete` says that every reachable state was expanded.
 
     `levels` holds the number of distinct states at each distance from the initial one; the number of levels is TLC's depth.
@@ -105,8 +126,11 @@ class Exploration:
     deadlock_trace: Trace | None = None
     duration_s: float = 0.0
     represented: int | None = None
+    interrupted: bool = False
+    """Whether Ctrl-C came, also if the exploration had ended by itself by then."""
 
     def __post_init__(self) -> None:
+        self.model.check_properties()
         self.actions = dict.fromkeys(self.model.action_names, 0)
 
     def finish(self, clock: "Clock", real_trace: Callable[[Trace], Trace] | None = None) -> Self:
@@ -118,6 +142,9 @@ class Exploration:
             for verdict in self.verdicts:
                 verdict.trace = real_trace(verdict.trace) if verdict.trace else None
             self.deadlock_trace = real_trace(self.deadlock_trace) if self.deadlock_trace else None
+        for verdict in self.verdicts:
+            verdict.trace = NotebookTrace(self.model, verdict.trace) if verdict.trace else None
+        self.deadlock_trace = NotebookTrace(self.model, self.deadlock_trace) if self.deadlock_trace else None
         if self.complete:
             for verdict in self.verdicts:
                 if verdict.holds is None:
@@ -152,7 +179,7 @@ class Exploration:
 
 def uninterrupted(result: Exploration) -> Exploration:
     """The result, unless Ctrl-C has stopped the exploration: then `KeyboardInterrupt`, so that nothing follows."""
-    if result.stopped_because == INTERRUPTED:
+    if result.interrupted or result.stopped_because == INTERRUPTED:
         raise KeyboardInterrupt
     return result
 
@@ -188,7 +215,7 @@ class Clock:
 
     @property
     def out_of_time(self) -> str:
-        """Why the exploration must stop, if no time is left."""
+        """The reason why the exploration must stop, if no time is left."""
         return f"the time limit of {self.limits.max_seconds:g} s is reached"
 
     def tick(self, progress: Progress) -> str | None:

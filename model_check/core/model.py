@@ -5,15 +5,16 @@ An action has guards and effects; each is a function of the few slots that it *r
 what a step depends on and what it changes. All protocol logic in those functions comes from `spec`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
-from model_check.core.preparation import at_work
+from kspec.model_check.core.display import NotebookValue
+from kspec.model_check.core.preparation import at_work
 
 MOST_ACTIONS = (1 << 16) - 1
 """The most actions, each with its arguments, that a model may have: no engine explores more."""
@@ -31,12 +32,18 @@ Kind = Literal["always", "sometimes"]
 Argument = int | tuple[int, ...]
 """An action's argument: a broker id, an epoch, an offset, or a set of broker ids in growing order."""
 
-CONTROLLER, PRODUCER = "controller", "producer"
+CONTROLLER, COORDINATOR, PRODUCER = "controller", "coordinator", "producer"
 Party = int | str
-"""A participant in an action: a broker (by its id), the controller or a producer."""
+"""A participant in an action: a broker (by its id), a client (`Client`), the controller, a coordinator or a producer."""
 
 
-class Message(NamedTuple):
+class Client(int):
+    """A numbered party that is no broker: a member of a group."""
+
+    kind = "consumer"
+
+
+class Arrow(NamedTuple):
     """An arrow of a sequence diagram."""
 
     source: Party
@@ -51,7 +58,7 @@ class Note(NamedTuple):
     text: str
 
 
-Event = Message | Note
+Event = Arrow | Note
 
 
 class ModelError(ValueError):
@@ -59,7 +66,7 @@ class ModelError(ValueError):
 
 
 class Refusal(Enum):
-    """Why an effect is not taken although all guards hold."""
+    """The reason why an effect is not taken although all guards hold."""
 
     REFUSED = "a party of the exchange refuses"
 
@@ -117,20 +124,14 @@ class View(NamedTuple):
 @lru_cache(maxsize=256)
 def _bound_view(view: View) -> Callable[[State], Any]:
     """A view as a function that computes its value once for each state, however many rules read it."""
-    compute, values = view.function, itemgetter(*[slot.position for slot in view.reads])
-    if len(view.reads) == 1:
-
-        def look_at_one(state: State) -> Any:
-            return _whole(view, compute(values(state)))
-
-        return look_at_one
+    compute = Local(view.function, view.reads).bind()
     seen: State | None = None
     result: Any = None
 
     def look(state: State) -> Any:
         nonlocal seen, result
         if state is not seen:
-            result = _whole(view, compute(*values(state)))
+            result = _whole(view, compute(state))
             seen = state
         return result
 
@@ -356,7 +357,7 @@ class Fairness(NamedTuple):
         return f"{'SF' if self.strong else 'WF'}({self.action}{whose})"
 
 
-class Case(NamedTuple):
+class PropertyCase(NamedTuple):
     """One instance of a property: whenever `premise` holds, `goal` holds then or later."""
 
     label: str
@@ -375,13 +376,13 @@ class LivenessProperty:
 
     name: str
     kind: TemporalKind
-    cases: tuple[Case, ...]
+    cases: tuple[PropertyCase, ...]
     meaning: str
     assuming: tuple[Fairness, ...] = ()
 
 
 @dataclass(slots=True)
-class Model:
+class Model(NotebookValue):
     """A named model with its parameters; `slots`, `actions` and `properties` are added by the functions below."""
 
     name: str
@@ -399,13 +400,19 @@ class Model:
     views: list[View] = field(default_factory=list)
     known_as: Mapping[str, str] = field(default_factory=dict)
     """The common name of an action in a family of models, by its name in this model; other actions have one name in all."""
+    silent: dict[Party, Local] = field(default_factory=dict)
+    """Silent states of parties: a broker that is down. What arrives from it then was sent before; diagrams say so."""
     files: tuple[str, ...] = ()
     """Files outside of the packages that the rules are in: a checkpoint is of this content, and other processes get them."""
     _initial: list[Any] = field(default_factory=list)
 
     @property
     def initial(self) -> State:
-        return tuple(self._initial)
+        return NotebookState(self, self._initial)
+
+    def starting_at(self, state: State) -> "Model":
+        """The same model with another initial state: a search then goes on from there."""
+        return replace(self, _initial=list(state))
 
     def slot(
         self,
@@ -458,11 +465,37 @@ class Model:
             raise ModelSizeError(f"model {self.name} has more than {MOST_ACTIONS:,} actions within these bounds")
         self.actions.append(action)
 
-    def always(self, name: str, terms: Sequence[Local], meaning: str, twin: str | None, by_default: bool = True) -> None:
+    def always(
+        self, name: str, terms: Sequence[Local], meaning: str, twin: str | None = None, by_default: bool = True
+    ) -> None:
+        """A claim about every state. `twin` names a `sometimes` of this model.
+
+        The twin shows that the claim's premise can be met: "the leader holds every acknowledged record" says nothing where
+        no record is ever acknowledged. If the twin is never reached, a report says so. A claim without a premise needs none.
+        """
         self.properties.append(Property(name, "always", tuple(terms), meaning, twin, by_default))
 
     def sometimes(self, name: str, terms: Sequence[Local], meaning: str) -> None:
+        """A claim that some state is possible: the twin of an `always`, or of interest by itself."""
         self.properties.append(Property(name, "sometimes", tuple(terms), meaning))
+
+    def check_properties(self) -> None:
+        """Refuse, with `ModelError`, two properties of one name, and a twin that is no `sometimes` of this model."""
+        names = [prop.name for prop in self.properties]
+        again = next((name for number, name in enumerate(names) if name in names[:number]), None)
+        if again is not None:
+            raise ModelError(f"model {self.name} has two properties called {again}; give one of them another name")
+        possible = [prop.name for prop in self.properties if prop.kind == "sometimes"]
+        for prop in self.properties:
+            if prop.twin is None or prop.twin in possible:
+                continue
+            what = f"a {type(prop.twin).__qualname__}" if not isinstance(prop.twin, str) else f"{prop.twin!r}"
+            why = "is an always itself" if prop.twin in names else "is no property of this model"
+            has = f"it has {', '.join(possible)}" if possible else "it has none"
+            raise ModelError(
+                f"model {self.name}: the twin of {prop.name}, {what}, {why}; a twin is the name of a sometimes that shows"
+                f" the premise of an always met: {has}; leave twin out if there is no premise"
+            )
 
     @property
     def action_names(self) -> list[str]:
@@ -477,3 +510,18 @@ class Model:
 
     def property_named(self, name: str) -> Property | None:
         return next((prop for prop in self.properties if prop.name == name), None)
+
+
+class NotebookState(NotebookValue, State):
+    """A state that knows its model, so that it can be shown. It is equal to the plain tuple, and is pickled as that."""
+
+    model: Model
+
+    def __new__(cls, model: Model, values: Iterable[Any]) -> Self:
+        """The state of these values."""
+        made = super().__new__(cls, values)
+        made.model = model
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)

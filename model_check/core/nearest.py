@@ -1,4 +1,4 @@
-"""What to say about a name that does not exist: the names that are most like it."""
+"""Answers to a name that does not exist: the names that are most like it."""
 
 from collections.abc import Collection
 from difflib import SequenceMatcher
@@ -8,6 +8,9 @@ FEW = 7
 
 NEAREST = 3
 
+LONGEST = 100
+"""A name of more letters than this was not meant to be one of ours; to compare it would take long."""
+
 LIKE = 0.55
 """From this similarity on (1: equal) a name may be the one that was meant."""
 
@@ -15,6 +18,8 @@ LIKE = 0.55
 def nearest(name: str, known: Collection[str]) -> list[str]:
     """The known names that are most like this one, the nearest first; those that contain it come before others."""
     wanted = name.lower()
+    if len(wanted) > LONGEST:
+        return []
 
     def likeness(other: str) -> float:
         return SequenceMatcher(None, wanted, other.lower()).ratio() + (wanted in other.lower() and len(wanted) > 1)

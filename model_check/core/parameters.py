@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from model_check.core.nearest import instead_of
+from kspec.model_check.core.nearest import instead_of
 
 
 class ParameterError(ValueError):

@@ -14,11 +14,11 @@ from itertools import permutations
 from types import NoneType, UnionType
 from typing import Any, TypeAlias
 
-from model_check.core.audit import reachable_states
-from model_check.core.exploration import Trace, TraceStep
-from model_check.core.model import Model, Property, Slot, State
-from model_check.core.preparation import at_work
-from spec.values import BrokerId
+from kspec.model_check.core.audit import reachable_states
+from kspec.model_check.core.exploration import Trace, TraceStep
+from kspec.model_check.core.model import Model, Property, Slot, State
+from kspec.model_check.core.preparation import at_work
+from kspec.spec.values import BrokerId
 
 Renaming: TypeAlias = Mapping[int, int]
 Rename: TypeAlias = Callable[[Any, Renaming], Any]
@@ -38,14 +38,23 @@ class UnknownTypeError(TypeError):
     """A type for which no renaming of values is defined."""
 
 
+def renamed(value: int, renaming: Renaming) -> int:
+    """A broker's id under a renaming."""
+    return renaming.get(value, value)
+
+
+RENAMED: dict[Any, Rename] = {BrokerId: renamed}
+"""The rule for values of a type that is a name for ids. A model adds the types whose values name its parties otherwise."""
+
+
 def rename_rule(annotation: Any) -> Rename | None:
-    """How values of this type are renamed, `None` if they hold no broker ids.
+    """The rule by which values of this type are renamed, `None` if they hold no broker ids.
 
     Raises `UnknownTypeError` for a type that is neither a plain value, a record (`NamedTuple`, dataclass), a tuple or set of
     known types, nor a choice of types that can be told apart by the value.
     """
-    if annotation is BrokerId:
-        return lambda value, renaming: renaming.get(value, value)
+    if annotation in RENAMED:
+        return RENAMED[annotation]
     if isinstance(annotation, typing.NewType):
         return rename_rule(annotation.__supertype__)
     if isinstance(annotation, typing.TypeVar):  # it may stand for any type: the value's own type decides
@@ -132,13 +141,20 @@ def _generators(brokers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
 
 
 def _renamed_place(slot: Slot, renaming: Renaming) -> tuple[str, int | None]:
-    """Where a slot's value goes: to the slot of the same name that belongs to the broker's image, or is about its image."""
+    """A slot's new place: the slot of the same name that belongs to the broker's image, or is about its image."""
     name, key = slot.name, slot.key
     if slot.about is not None:
         name = f"{slot.family} {renaming.get(slot.about, slot.about)}"
     if slot.broker is not None and key == slot.broker:
         key = renaming.get(key, key)
     return name, key
+
+
+def _rule_of(slot: Slot) -> Rename | None:
+    try:
+        return rename_rule(slot.holds)
+    except UnknownTypeError as error:
+        raise AsymmetryError(f"slot {slot.label}: {error}") from error
 
 
 class Symmetry:
@@ -156,9 +172,16 @@ class Symmetry:
             {self.renamings.index(dict(zip(brokers, order, strict=True))) for order in _generators(brokers)}
         )
         """The numbers of two renamings from which all others are composed."""
-        self.rules = [rename_rule(slot.holds) for slot in model.slots]
+        self.rules = [_rule_of(slot) for slot in model.slots]
         self._known: list[dict[Any, tuple[Any, ...]]] = [{} for _ in model.slots]
         places = {(slot.name, slot.key): slot.position for slot in model.slots}
+        for slot in model.slots:
+            for renaming in self.renamings:
+                if _renamed_place(slot, renaming) not in places:
+                    raise AsymmetryError(
+                        f"model {model.name} has slot {slot.label}, and none like it for another of its interchangeable"
+                        f" brokers {', '.join(map(str, brokers))}, so it has no symmetry to use"
+                    )
         self.moves = [[places[_renamed_place(slot, renaming)] for slot in model.slots] for renaming in self.renamings]
 
     def images(self, state: State) -> list[State]:

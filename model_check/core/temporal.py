@@ -7,7 +7,7 @@ possible: it rules out the runs in which an action could be taken again and agai
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model_check.core.model import Action, Fairness
+from kspec.model_check.core.model import Action, Fairness
 
 
 def weak(action: str, each: bool = False, of: tuple[str, ...] = ()) -> Fairness:

@@ -1,4 +1,4 @@
-"""What the values of slots must be for engines to tell them apart: equal exactly when they are the same.
+"""Values of slots, as engines need them to tell them apart: equal exactly when they are the same.
 
 States are found again by comparing them, and Python calls values of different types equal: `1 == True == 1.0`, and named
 tuples of two classes with the same fields. A rule can tell them apart. So a slot in which both come up is refused, by every
@@ -11,7 +11,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from model_check.core.model import Action, Model, ModelError, State
+from kspec.model_check.core.model import Action, Model, ModelError, State
 
 _PLAIN = frozenset({int, str, bool, bytes, type(None)})
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from model_check.core.exploration import Checkpointing, Exploration, Limits
-from model_check.core.model import Model, Property
-from model_check.core.symmetry import Symmetry
-from model_check.extras import need
+from kspec.model_check.core.exploration import CheckpointPlan, Exploration, Limits
+from kspec.model_check.core.model import Model, Property
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.extras import need
 
 if TYPE_CHECKING:
-    from model_check.engines.spark.session import SparkSettings
+    from kspec.model_check.engines.spark.session import SparkSettings
 
 Explore = Callable[[Model, list[Property], Limits], Exploration]
 """The function that an engine offers."""
@@ -27,7 +27,7 @@ def explorer(
     name: str = DEFAULT_ENGINE,
     workers: int | None = None,
     symmetry: Symmetry | None = None,
-    checkpointing: Checkpointing | None = None,
+    checkpointing: CheckpointPlan | None = None,
     spark_settings: "SparkSettings | None" = None,
 ) -> Explore:
     """The engine of this name, set up; `EngineError` says what it cannot do, `MissingExtraError` what is not installed.
@@ -39,18 +39,18 @@ def explorer(
     if name in ("compiled", "reference") and spark_settings is not None:
         raise EngineError("--master, --partitions, --spill, --tables, --driver-states and --conf are for engine spark")
     if name == "reference":
-        from model_check.engines import reference
+        from kspec.model_check.engines import reference
 
         if workers not in (None, 1):
             raise EngineError("engine reference has one worker; --workers is for engine compiled")
         return lambda model, properties, limits: reference.explore(model, properties, limits, symmetry)
     if name == "compiled":
-        from model_check.engines import compiled
+        from kspec.model_check.engines import compiled
 
         return partial(compiled.explore, workers=workers, symmetry=symmetry, checkpointing=checkpointing)
     if name == "spark":
         need(("pyspark", "pyarrow"), "engine spark", extra="spark")
-        from model_check.engines.spark import engine
+        from kspec.model_check.engines.spark import engine
 
         if workers is not None:
             raise EngineError(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import (
+from kspec.model_check.core.exploration import (
     INTERRUPTED,
     Clock,
     Exploration,
@@ -14,17 +14,17 @@ from model_check.core.exploration import (
     Verdict,
     without_garbage_collection,
 )
-from model_check.core.model import ALWAYS, Action, Local, Model, Property, State
-from model_check.core.symmetry import Symmetry
-from model_check.core.values import KnownValues
+from kspec.model_check.core.model import ALWAYS, Action, Local, Model, Property, State
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.core.values import KnownValues
 
 Origins = dict[State, tuple[State, Action] | None]
-"""How each state was first reached: its predecessor and the action; `None` for the initial state."""
+"""The first way to each state: its predecessor and the action; `None` for the initial state."""
 
 Fire = Callable[[State], Any]
 
 
-class Entry(NamedTuple):
+class ActionEntry(NamedTuple):
     """An action as a function of states, and the properties as far as it may decide them."""
 
     action: Action
@@ -51,9 +51,9 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
             if verdict.holds is None and holds(state) != always:
                 verdict.holds, verdict.trace = not always, trace_to(kept, origins)
 
-    groups: dict[Local, list[Entry]] = {}
+    groups: dict[Local, list[ActionEntry]] = {}
     for action in model.actions:
-        entry = Entry(action, values.watched(action, skip=1), [prop.bind(action.writes) for prop in properties])
+        entry = ActionEntry(action, values.watched(action, skip=1), [prop.bind(action.writes) for prop in properties])
         groups.setdefault(next(iter(action.guards), ALWAYS), []).append(entry)
     actions = [(guard.bind(), group) for guard, group in groups.items()]
     alone = [entry._replace(fire=values.watched(entry.action)) for _, group in actions for entry in group]
@@ -98,7 +98,7 @@ def explore(model: Model, properties: list[Property], limits: Limits, symmetry: 
     return result.finish(clock, (lambda trace: symmetry.real_trace([step.state for step in trace])) if symmetry else None)
 
 
-def possible(state: State, actions: Sequence[tuple[Fire, list[Entry]]], alone: list[Entry]) -> list[Entry]:
+def possible(state: State, actions: Sequence[tuple[Fire, list[ActionEntry]]], alone: list[ActionEntry]) -> list[ActionEntry]:
     """The actions whose first guards hold; if one of these raises an error, all actions, which then ask all their guards."""
     try:
         return [entry for guard, group in actions if guard(state) for entry in group]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Limits, uninterrupted
-from model_check.core.model import Model
-from model_check.engines.compiled import search
-from model_check.engines.compiled.compilation import kernel
-from model_check.engines.compiled.intrinsics import load_word, prefetch
-from model_check.engines.compiled.kernels import (
+from kspec.model_check.core.exploration import Limits, uninterrupted
+from kspec.model_check.core.model import Model
+from kspec.model_check.engines.compiled import search
+from kspec.model_check.engines.compiled.compilation import kernel
+from kspec.model_check.engines.compiled.intrinsics import load_word, prefetch
+from kspec.model_check.engines.compiled.kernels import (
     ACTION_MASK,
     INDEX_MASK,
     SHARD_SHIFT,
@@ -27,9 +27,9 @@ from model_check.engines.compiled.kernels import (
     slot_of,
     tag_of,
 )
-from model_check.engines.compiled.search import Search, Workspace
-from model_check.engines.compiled.store import available_memory
-from model_check.graphs.graph import GraphError, StateGraph, Transitions, Values
+from kspec.model_check.engines.compiled.search import Search, Workspace
+from kspec.model_check.engines.compiled.store import available_memory
+from kspec.model_check.graphs.graph import GraphError, StateGraph, Transitions, Values
 
 MOST_STATES = (1 << 31) - 1
 BYTES_PER_TRANSITION = 14
@@ -121,7 +121,7 @@ def unpack(content: Bytes, size: int, word: int, shift: Any, mask: Any, numbers:
         numbers[i] = np.uint32((load_word(content, i * size + 8 * word) >> shift) & mask)
 
 
-class _Piece(NamedTuple):
+class _EdgePiece(NamedTuple):
     """The transitions of some states, whose positions are counted through all shards; `missing` are entries to learn."""
 
     positions: _Numbers
@@ -181,9 +181,9 @@ class _GraphSearch(Search):
         assert targets.size == self.result.transitions, "the second expansion found other transitions than the first"
         return Transitions(first, targets, actions)
 
-    def _pieces(self, prefix: _Numbers) -> list[_Piece]:
+    def _pieces(self, prefix: _Numbers) -> list[_EdgePiece]:
         """The transitions of all states, some at a time; states that must wait for a rule's result come in later rounds."""
-        pieces: list[_Piece] = []
+        pieces: list[_EdgePiece] = []
         listed, use_list, end = np.empty(0, np.int64), False, int(prefix[-1])
         while end:
             chunks = [(low, min(end, low + search.CHUNK)) for low in range(0, end, search.CHUNK)]
@@ -194,7 +194,7 @@ class _GraphSearch(Search):
             pieces += found
         return pieces
 
-    def _piece(self, prefix: _Numbers, begin: int, end: int, listed: _Numbers, use_list: bool) -> _Piece:
+    def _piece(self, prefix: _Numbers, begin: int, end: int, listed: _Numbers, use_list: bool) -> _EdgePiece:
         workspace: Workspace = self.workspace()
         degrees = np.full(end - begin, -1, np.int64)
         start = np.zeros(SHARDS, np.int64)
@@ -221,7 +221,7 @@ class _GraphSearch(Search):
         self.give_back(workspace)
         expanded = degrees >= 0
         positions = (listed[begin:end] if use_list else np.arange(begin, end))[expanded]
-        return _Piece(positions, degrees[expanded], places.astype(np.int32), actions, postponed.copy(), missing.copy())
+        return _EdgePiece(positions, degrees[expanded], places.astype(np.int32), actions, postponed.copy(), missing.copy())
 
     def _unpacker(self, prefix: _Numbers, ids: NDArray[np.int32]) -> Callable[[int], Values]:
         """A function that reads a slot's values from the packed states, which are put in the order of ids."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from model_check.graphs.graph import Transitions
+from kspec.model_check.graphs.graph import Transitions
 
 Flags = NDArray[np.bool_]
 Ids = NDArray[np.int64]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from model_check.core.model import State
-from model_check.extras import need
-from model_check.graphs.graph import StateGraph
-from model_check.traces.encode import in_words
-from model_check.traces.render import action_in_words, field_name, owner, party_name
+from kspec.model_check.core.model import State
+from kspec.model_check.extras import need
+from kspec.model_check.graphs.graph import StateGraph
+from kspec.model_check.traces.encode import in_words
+from kspec.model_check.traces.render import action_in_words, field_name, owner, party_name
 
 if TYPE_CHECKING:
     import graphviz
@@ -88,7 +88,7 @@ def write_graph(graph: StateGraph, path: Path, name: str) -> None:
 
 
 def _write_parquet(graph: StateGraph, path: Path) -> None:
-    from model_check.graphs.tables import write_tables  # noqa: PLC0415
+    from kspec.model_check.graphs.tables import write_tables  # noqa: PLC0415
 
     write_tables(graph, path)
 

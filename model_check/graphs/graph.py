@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.model import Model, State
-from model_check.traces.encode import as_json, state_as_json
+from kspec.model_check.core.display import NotebookValue
+from kspec.model_check.core.model import Model, NotebookState, State
+from kspec.model_check.traces.encode import as_json, state_as_json
 
 if TYPE_CHECKING:
     import networkx
@@ -52,11 +53,13 @@ class Values(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StateGraph:
+class StateGraph(NotebookValue):
     """States and transitions of a model. A state's id is its place in breadth-first order, so depths never decrease.
 
     `levels` has the number of states at each distance from state 0, the initial one; `values_of` gives a slot's values.
     """
+
+    shown_by = "kspec.model_check.graphs.notebook:html_of_graph"
 
     model: Model
     levels: list[int]
@@ -69,7 +72,7 @@ class StateGraph:
 
     @cached_property
     def depth(self) -> NDArray[np.int32]:
-        """How many steps each state is away from the initial one."""
+        """The number of steps from the initial state to each state."""
         return np.repeat(np.arange(len(self.levels), dtype=np.int32), self.levels)
 
     @cached_property
@@ -83,7 +86,7 @@ class StateGraph:
 
     def state(self, number: int) -> State:
         """The state with this id."""
-        return tuple(values.known[values.numbers[number]] for values in self._values)
+        return NotebookState(self.model, (values.known[values.numbers[number]] for values in self._values))
 
     def to_networkx(self) -> "networkx.MultiDiGraph":
         """The graph with states as nodes and transitions as edges; `networkx` must be installed (extra `graph`).

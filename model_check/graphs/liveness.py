@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Trace, TraceStep
-from model_check.core.model import Case, Condition, Fairness, LivenessProperty, Local, Slot, View
-from model_check.core.temporal import assumed, groups_of
-from model_check.engines.compiled.interning import Raised
-from model_check.engines.compiled.tables import result_of
-from model_check.graphs.fair_cycles import Circuit, Constraint, Flags, Paths
-from model_check.graphs.graph import StateGraph
+from kspec.model_check.core.exploration import Trace, TraceStep
+from kspec.model_check.core.model import Condition, Fairness, LivenessProperty, Local, PropertyCase, Slot, View
+from kspec.model_check.core.temporal import assumed, groups_of
+from kspec.model_check.engines.compiled.interning import CaughtError
+from kspec.model_check.engines.compiled.tables import result_of
+from kspec.model_check.graphs.fair_cycles import Circuit, Constraint, Flags, Paths
+from kspec.model_check.graphs.graph import StateGraph
 
 WIDEST_KEY = 1 << 62
 
@@ -78,7 +78,7 @@ def check_liveness(
 
 
 def _values_of(view: View, known: dict[Slot, list[Any]]) -> list[Any]:
-    """The view's value for each combination of the slots' values, `Raised` where it is not defined."""
+    """The view's value for each combination of the slots' values, `CaughtError` where it is not defined."""
     return [result_of(view.function, values) for values in zip(*[known[slot] for slot in view.reads], strict=True)]
 
 
@@ -101,7 +101,7 @@ class _Judge:
         """Decide a property. The shortest lasso of all cases counts; of those of equal length, the first."""
         verdict = LivenessVerdict(prop, fairness, cases=len(prop.cases))
         constraints = [constraint for one in fairness for constraint in self.constraints(one)]
-        best: tuple[int, Case, Circuit] | None = None
+        best: tuple[int, PropertyCase, Circuit] | None = None
         for case in prop.cases:
             missing = ~self.holds(case.goal)
             starts = self.holds(case.premise) & missing if prop.kind == "leads-to" else missing & (self.graph.depth == 0)
@@ -154,7 +154,7 @@ class _Judge:
         }
         reads = [known[read] if isinstance(read, Slot) else _values_of(read, known) for read in term.reads]
         answers = [result_of(term.function, arguments) for arguments in zip(*reads, strict=True)]
-        raised = [type(answer) is Raised for answer in answers]
+        raised = [type(answer) is CaughtError for answer in answers]
         holds = [not failed and bool(answer) for answer, failed in zip(answers, raised, strict=True)]
         places = which.reshape(-1)
         error = answers[raised.index(True)].error if any(raised) else None
@@ -166,7 +166,7 @@ class _Judge:
 
     # ---- lassos
 
-    def _lasso(self, case: Case, circuit: Circuit, constraints: list[Constraint]) -> Lasso:
+    def _lasso(self, case: PropertyCase, circuit: Circuit, constraints: list[Constraint]) -> Lasso:
         graph, transitions = self.graph, self.graph.transitions
         moves = [*circuit.prefix, *circuit.loop]
         steps = [TraceStep(None, graph.model.initial)]
@@ -179,7 +179,7 @@ class _Judge:
         return Lasso(tuple(steps), len(circuit.prefix), closing, circuit.since, case.label, why)
 
     def _reason(self, constraint: Constraint, states: list[int], circuit: Circuit) -> str:
-        """How a loop satisfies a fairness condition."""
+        """The way in which a loop satisfies a fairness condition."""
         if constraint.taken[circuit.loop].any():
             return "taken in the loop"
         impossible = [place for place, state in enumerate(states) if not constraint.possible[state]]

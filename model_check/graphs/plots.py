@@ -12,7 +12,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from model_check.graphs.stats import GraphStats
+from kspec.model_check.graphs.stats import GraphStats
 
 BLUE, ORANGE, GRAY = "#2a6f97", "#d9782d", "#9aa0a6"
 STYLE: dict[Any, Any] = {

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from model_check.graphs.graph import StateGraph, Transitions
-from model_check.traces.parameters import model_as_json
+from kspec.model_check.graphs.graph import StateGraph, Transitions
+from kspec.model_check.traces.parameters import model_as_json
 
 MOST_STATES_FOR_DIAMETER = 5_000
 """The exact diameter needs a search from every state: beyond this many states it is left out."""

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from model_check.core.model import Slot
-from model_check.graphs.graph import StateGraph
-from model_check.traces.columns import arrow_type, column_name, model_as_metadata, slot_type
-from model_check.traces.encode import as_json
+from kspec.model_check.core.model import Slot
+from kspec.model_check.graphs.graph import StateGraph
+from kspec.model_check.traces.columns import arrow_type, column_name, model_as_metadata, slot_type
+from kspec.model_check.traces.encode import as_json
 
 ROWS_PER_GROUP = 1 << 17
 GROUPS_PER_FILE = 32

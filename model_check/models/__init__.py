@@ -4,16 +4,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.core.model import Model
-from model_check.core.parameters import Parameter, resolve
-from model_check.models import controller, kafka, messages, published
-from model_check.models import words as words  # makes traces know the words of values
-from model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
-from model_check.models.kafka.settings import defaults_with
-from model_check.models.messages.settings import PARAMETERS as MESSAGES_PARAMETERS
-from model_check.models.published import async_isr
-from model_check.models.published.settings import PARAMETERS, QUIRKS, TRUNCATION
-from spec.published.versions import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.parameters import Parameter, resolve
+from kspec.model_check.models import controller, group, kafka, messages, published, shutdown
+from kspec.model_check.models import words as words  # makes traces know the words of values
+from kspec.model_check.models.group.settings import PARAMETERS as GROUP_PARAMETERS
+from kspec.model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
+from kspec.model_check.models.kafka.settings import defaults_with
+from kspec.model_check.models.messages.settings import PARAMETERS as MESSAGES_PARAMETERS
+from kspec.model_check.models.published import async_isr
+from kspec.model_check.models.published.settings import PARAMETERS, QUIRKS, TRUNCATION
+from kspec.spec.published.versions import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
 
 def _no_other_defaults(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -94,6 +95,20 @@ MODELS = {
             {},
             partial(controller.build, "controller"),
             controller.defaults_with,
+        ),
+        ModelEntry(
+            "shutdown",
+            "controlled shutdown at the KRaft controller, 3.0 to 4.4 and repaired: whether it ever ends",
+            shutdown.PARAMETERS,
+            {},
+            partial(shutdown.build, "shutdown"),
+        ),
+        ModelEntry(
+            "group",
+            "consumers of a group and its coordinator, classic and KIP-848: who reads what, and which commits are kept",
+            GROUP_PARAMETERS,
+            {},
+            partial(group.build, "group"),
         ),
     )
 }

@@ -13,29 +13,29 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-from model_check.core.model import CONTROLLER, REFUSED, Model, Note, then, when
-from model_check.core.parameters import Parameter, ParameterError
-from model_check.models.kafka.cluster import NOW, in_order, is_the_choice, registered
-from model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
-from model_check.models.kafka.values import NO_TOPIC, Cluster
-from model_check.models.parts import PARTITION
-from spec.controller.brokers import handle_broker_heartbeat, on_session_check
-from spec.controller.partitions import (
+from kspec.model_check.core.model import CONTROLLER, REFUSED, Model, Note, then, when
+from kspec.model_check.core.parameters import Parameter, ParameterError
+from kspec.model_check.models.kafka.cluster import NOW, in_order, is_the_choice, registered
+from kspec.model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
+from kspec.model_check.models.kafka.values import NO_TOPIC, ModelController
+from kspec.model_check.models.parts import PARTITION, creation_of
+from kspec.spec.claims import claim
+from kspec.spec.controller.brokers import handle_broker_heartbeat, on_session_check
+from kspec.spec.controller.partitions import (
     handle_alter_partition,
     handle_alter_partition_reassignments,
-    handle_create_topics,
 )
-from spec.controller.protocol import Controller, ControllerSettings
-from spec.controller.state import ControllerStep
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.metadata import NOBODY, BrokerRegistration
-from spec.mutation import weaken
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.releases.names import KRAFT_NAMES, default_release, kraft_of
-from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset, PartitionEpoch
+from kspec.spec.controller.protocol import Controller, ControllerSettings
+from kspec.spec.controller.state import ControllerStep
+from kspec.spec.controller.topics.creation import handle_create_topics
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.metadata import NOBODY, BrokerRegistration
+from kspec.spec.mutation import weaken
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.releases.names import KRAFT_NAMES, default_release, kraft_of
+from kspec.spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Incarnation, Offset, PartitionEpoch
 
 PARAMETERS = (
     Parameter("release", default_release(), "Kafka's release (next with a mutant)", choices=KRAFT_NAMES),
@@ -56,7 +56,7 @@ def defaults_with(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"release": default_release(given.get("mutant"))}
 
 
-Decide = Callable[[Cluster], ControllerStep | None]
+Decide = Callable[[ModelController], ControllerStep | None]
 """A handler of the controller, from its state; `None` where the request does not come up."""
 
 
@@ -78,7 +78,7 @@ class _Board:
             BrokerRegistration(broker, BrokerEpoch(1), Incarnation(1), fenced=False, registered_at=Offset(0))
             for broker in self.brokers
         )
-        self.cluster = self.model.slot("controller", Cluster(NO_TOPIC, registrations))
+        self.cluster = self.model.slot("controller", ModelController(NO_TOPIC, registrations))
         self.holders = self.model.slot("holders", NOBODY, holds=frozenset[BrokerId])
         self.left = {
             name: self.model.slot(f"{name}_left", parameters[name], bookkeeping=True)
@@ -99,7 +99,7 @@ class _Board:
         It may spend a budget. After one that `fills`, whoever is in the ISR holds a full replica.
         """
 
-        def decided(cluster: Cluster) -> Cluster | None:
+        def decided(cluster: ModelController) -> ModelController | None:
             step = decide(cluster)
             return _without_epochs(cluster_of(step.state)) if step is not None and appended(step) else None
 
@@ -115,13 +115,13 @@ class _Board:
         self.model.action(name, args, events=[Note(CONTROLLER, what)], guards=[found], effects=effects)
 
 
-def _without_epochs(cluster: Cluster) -> Cluster:
+def _without_epochs(cluster: ModelController) -> ModelController:
     """The controller's state with the epochs of the partition as they were at its creation."""
     topic = cluster.topic._replace(leader_epoch=Epoch(0), partition_epoch=PartitionEpoch(0))
     return cluster._replace(topic=cluster.topic if cluster.topic == NO_TOPIC else topic)
 
 
-def _holders_after(fills: bool, holders: frozenset[BrokerId], after: Cluster | None) -> object:
+def _holders_after(fills: bool, holders: frozenset[BrokerId], after: ModelController | None) -> object:
     """The brokers that hold a full replica: those that did and are still assigned, and who joins the ISR by fetching."""
     if after is None:
         return REFUSED
@@ -150,16 +150,16 @@ def build(name: str, parameters: dict[str, Any]) -> Model:
 
 
 def _add_creation(board: _Board, replicas: tuple[BrokerId, ...]) -> None:
-    def create(cluster: Cluster) -> ControllerStep | None:
+    def create(cluster: ModelController) -> ControllerStep | None:
         if cluster.topic != NO_TOPIC:
             return None
-        return handle_create_topics(board.control, controller_state(cluster), CreateTopicsRequest(PARTITION, replicas), NOW)
+        return handle_create_topics(board.control, controller_state(cluster), creation_of(replicas), NOW)
 
     board.add("CreatePartition", {"replicas": replicas}, "creates the partition", create, fills=True)
 
 
 def _add_reassignment(board: _Board, replicas: tuple[BrokerId, ...]) -> None:
-    def reassign(cluster: Cluster) -> ControllerStep | None:
+    def reassign(cluster: ModelController) -> ControllerStep | None:
         if cluster.topic == NO_TOPIC or frozenset(replicas) == cluster.topic.replicas - cluster.topic.removing:
             return None
         request = AlterPartitionReassignmentsRequest(PARTITION, replicas)
@@ -169,7 +169,7 @@ def _add_reassignment(board: _Board, replicas: tuple[BrokerId, ...]) -> None:
 
 
 def _add_cancellation(board: _Board, first: BrokerId) -> None:
-    def cancel(cluster: Cluster) -> ControllerStep | None:
+    def cancel(cluster: ModelController) -> ControllerStep | None:
         if first not in cluster.topic.replicas - cluster.topic.adding:
             return None
         request = AlterPartitionReassignmentsRequest(PARTITION, None)
@@ -179,7 +179,7 @@ def _add_cancellation(board: _Board, first: BrokerId) -> None:
 
 
 def _add_fencing(board: _Board, broker: BrokerId, successor: BrokerId) -> None:
-    def fence(cluster: Cluster) -> ControllerStep | None:
+    def fence(cluster: ModelController) -> ControllerStep | None:
         if cluster.topic == NO_TOPIC or registered(cluster, broker).fenced:
             return None
         step = on_session_check(board.control, controller_state(cluster, successor, silent=broker), NOW)
@@ -189,7 +189,7 @@ def _add_fencing(board: _Board, broker: BrokerId, successor: BrokerId) -> None:
 
 
 def _add_unfencing(board: _Board, broker: BrokerId, successor: BrokerId) -> None:
-    def unfence(cluster: Cluster) -> ControllerStep | None:
+    def unfence(cluster: ModelController) -> ControllerStep | None:
         if not registered(cluster, broker).fenced:
             return None
         request = BrokerHeartbeatRequest(broker, BrokerEpoch(1), END)
@@ -202,7 +202,7 @@ def _add_unfencing(board: _Board, broker: BrokerId, successor: BrokerId) -> None
 def _add_proposal(board: _Board, member: BrokerId, first: BrokerId) -> None:
     """The leader asks to admit a replica, or to drop it."""
 
-    def decide(cluster: Cluster) -> ControllerStep | None:
+    def decide(cluster: ModelController) -> ControllerStep | None:
         topic = cluster.topic
         if topic.leader in (NO_LEADER, member) or member not in topic.replicas:
             return None
@@ -220,27 +220,27 @@ def _add_proposal(board: _Board, member: BrokerId, first: BrokerId) -> None:
 def _add_properties(board: _Board) -> None:
     cluster, holders, model = board.cluster, board.holders, board.model
 
-    def holds(state: Cluster, full: frozenset[BrokerId]) -> bool:
+    def holds(state: ModelController, full: frozenset[BrokerId]) -> bool:
         return state.topic.leader == NO_LEADER or state.topic.leader in full
 
     model.always(
         "LeaderHoldsLog",
         [when(holds, cluster, holders)],
-        "the leader has not been removed from the partition since it was last in the ISR",
+        claim("LeaderHoldsLog", "controller"),
         "SomebodyLeads",
     )
     model.always(
         "EligibleIsAssigned",
         [when(lambda state: state.topic.elr <= state.topic.replicas, cluster)],
-        "every eligible leader replica is a replica of the partition",
+        claim("EligibleIsAssigned", "controller"),
         "SomebodyLeads",
     )
     model.always(
         "LeaderInIsr",
         [when(lambda state: state.topic.leader == NO_LEADER or state.topic.leader in state.topic.isr, cluster)],
-        "the controller's leader is in its ISR, or there is none",
+        claim("LeaderInIsr", "controller"),
         "SomebodyLeads",
     )
     model.sometimes(
-        "SomebodyLeads", [when(lambda state: state.topic.leader != NO_LEADER, cluster)], "the partition has a leader"
+        "SomebodyLeads", [when(lambda state: state.topic.leader != NO_LEADER, cluster)], claim("SomebodyLeads", "controller")
     )

@@ -4,13 +4,14 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from model_check.core.model import Model, ModelError, Slot
-from model_check.core.parameters import ParameterError
-from model_check.models import ModelEntry
+from kspec.model_check.core.model import Model, ModelError, Slot
+from kspec.model_check.core.parameters import ParameterError
+from kspec.model_check.models import ModelEntry
 
 
 class OwnModelError(ModelError):
@@ -65,6 +66,7 @@ def _module_of(path: Path) -> ModuleType:
     assert described.loader is not None
     module = importlib.util.module_from_spec(described)
     sys.modules[name] = module
+    _FOLDERS.add(path.resolve().parent)
     try:
         described.loader.exec_module(module)
     except BaseException as error:
@@ -75,6 +77,59 @@ def _module_of(path: Path) -> ModuleType:
     return module
 
 
+_FOLDERS: set[Path] = set()
+"""The folders of the files that have been run."""
+
+
+def raised_by_own(error: BaseException) -> str | None:
+    """The error that a function of a user's file has raised, and its place, in one line; `None` for an error that is not of
+    such a file.
+
+    Engines call rules, properties, views and words, so the line is the innermost one that is not of these packages or of
+    Python's libraries.
+    """
+    chain, seen = [error], {id(error)}
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and id(cause) not in seen:
+        chain.append(cause)
+        seen.add(id(cause))
+    for one in chain:
+        frames = [frame for frame in traceback.extract_tb(one.__traceback__) if _is_own_file(frame.filename)]
+        place = (frames[-1].filename, frames[-1].lineno, frames[-1].name) if frames else _called_wrongly(one)
+        if place is not None:
+            file, line, name = place
+            text = " ".join(str(one).split())
+            what = f"{type(one).__qualname__}{f': {text}' if text else ''}"
+            return f"{_from_here(Path(file))}, line {line}, {name} raises {what}"
+    return None
+
+
+def _called_wrongly(error: BaseException) -> tuple[str, int, str] | None:
+    """The function of a user's that could not be called, with as many values as it declares to read."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not isinstance(error, TypeError) or not frames:
+        return None
+    for value in frames[-1].f_locals.values():
+        code = getattr(value.func if isinstance(value, partial) else value, "__code__", None)
+        if code is not None and _is_own_file(code.co_filename) and code.co_name in str(error):
+            return code.co_filename, code.co_firstlineno, code.co_name
+    return None
+
+
+def _is_own_file(name: str) -> bool:
+    path = Path(name)
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return not installed and not path.is_relative_to(OURS) and any(path.is_relative_to(folder) for folder in _FOLDERS)
+
+
+OURS = Path(__file__).parents[1]
+"""The package that calls the functions of users."""
+
+
+def _from_here(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def _is_file(module: Any, path: Path) -> bool:
     """Whether a module, or the description of one, is this file."""
     origin = getattr(module, "__file__", None) or getattr(module, "origin", None)
@@ -82,7 +137,7 @@ def _is_file(module: Any, path: Path) -> bool:
 
 
 def _raised(error: BaseException, path: Path) -> str:
-    """What was raised, and in which line of the file."""
+    """The error that was raised, and its line of the file."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.resolve())]
     if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
         lines = [error.lineno]
@@ -107,6 +162,10 @@ def _checked(text: str, path: Path, builder: Callable[[dict[str, Any]], Any]) ->
         for slot in _slots_used(model):
             if slot.position >= len(model.slots) or model.slots[slot.position] is not slot:
                 raise OwnModelError(f"{text}: slot {slot.label} is used by a rule, and is no slot of model {model.name}")
+        try:
+            model.check_properties()
+        except ModelError as error:
+            raise OwnModelError(f"{text}: {error}") from error
         source = str(path.resolve())
         if source not in model.files:
             model.files = (*model.files, source)

@@ -3,22 +3,42 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from model_check.core.model import REFUSED, Effect, Slot, then
-from spec.broker.partition import Partition
-from spec.broker.rules.fetcher import FetchState
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.log.local_log import LocalLog
-from spec.log.record_log import RecordLog
-from spec.metadata import NOBODY
-from spec.values import NO_EPOCH, NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, BrokerId, Epoch, Offset, PartitionId
+from kspec.model_check.core.model import REFUSED, Effect, Slot, then
+from kspec.model_check.models.carriers import ModelLog
+from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.rules.fetcher import FetchState
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.topics.create_topics import CreateTopicsRequest, NewTopic, ReplicaAssignment
+from kspec.spec.metadata import NOBODY
+from kspec.spec.values import (
+    NO_EPOCH,
+    NO_LEADER,
+    NO_PARTITION_EPOCH,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    Epoch,
+    MonotonicMs,
+    Offset,
+    PartitionId,
+    TopicId,
+)
 
 PARTITION = PartitionId(0)
-"""The one partition of a model."""
+"""The one partition of a model, and the first that a controller creates."""
 
-LATE = 1_000_000
+TOPIC_ID = TopicId(b"\1" * 16)
+
+
+def creation_of(replicas: tuple[BrokerId, ...]) -> CreateTopicsRequest:
+    """The request that creates the partition on these replicas, in order of preference, in a topic of its own."""
+    return CreateTopicsRequest((NewTopic("topic", TOPIC_ID, assignments=(ReplicaAssignment(0, replicas),)),))
+
+
+LATE = MonotonicMs(1_000_000)
 """A time at which every delay is over and every lag too long (milliseconds)."""
 
-LocalRecordLog: TypeAlias = LocalLog[RecordLog]
+LocalModelLog: TypeAlias = LocalLog[ModelLog]
 """A replica's log with its high watermark."""
 
 
@@ -34,13 +54,13 @@ class Role(NamedTuple):
 NO_ROLE = Role()
 
 
-def role_of(partition: Partition[RecordLog], replica: BrokerId) -> Role:
+def role_of(partition: Partition[ModelLog], replica: BrokerId) -> Role:
     """A replica's role. A follower's partition epoch is not kept, because metadata reach it in order."""
     isr = partition.isr if partition.leader == replica else NO_ROLE.isr
     return Role(partition.leader, partition.leader_epoch, isr, partition.epoch_start)
 
 
-def following(local: LocalRecordLog, fetcher: FetchState) -> Partition[RecordLog]:
+def following(local: LocalModelLog, fetcher: FetchState) -> Partition[ModelLog]:
     """The partition with this log and fetcher."""
     return Partition(PARTITION, local, fetcher.leader, fetcher.leader_epoch, fetcher=fetcher)
 

@@ -1,11 +1,13 @@
-"""What values that several models share look like in traces. Importing this module makes `in_words` know them."""
+"""Values that several models share, as traces show them. Importing this module makes `in_words` know them."""
 
-from model_check.models.parts import NO_ROLE, Role
-from model_check.traces.encode import in_words
-from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
-from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
-from spec.log.record_log import RecordLog
-from spec.values import NO_EPOCH, NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, BrokerId, LeaderAndIsr, Record
+from kspec.model_check.models.parts import NO_ROLE, Role
+from kspec.model_check.traces.encode import in_words
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
+from kspec.spec.log.epoch_history import EpochEntry
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.log.stored_log import StoredLog
+from kspec.spec.values import NO_EPOCH, NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, BrokerId, LeaderAndIsr, Record
 
 
 def record_in_words(record: Record) -> str:
@@ -22,6 +24,18 @@ def _(value: Record) -> str:
 def _(value: RecordLog) -> str:
     opened = f" +e{value.opened_epoch}" if value.opened_epoch != NO_EPOCH else ""
     return (" ".join(record_in_words(record) for record in value.records) or "empty") + opened
+
+
+@in_words.register
+def _(value: StoredLog) -> str:
+    own, records = value.epochs, RecordLog(value.records, value.first_offset)
+    if own.latest_epoch != records.latest_epoch and own.epoch_history.entries[-1:] == (
+        EpochEntry(own.latest_epoch, own.end_offset),
+    ):
+        records = records._replace(opened_epoch=own.latest_epoch)
+    same = (own.epoch_history, own.end_offset) == (records.epoch_history, records.end_offset)
+    pairs = ", ".join(f"e{epoch} from {start}" for epoch, start in own.epoch_history.pairs) or "none"
+    return in_words(records) + ("" if same else f" (epochs by the history: {pairs}; end {own.end_offset})")
 
 
 @in_words.register
@@ -45,7 +59,7 @@ def _(value: LeaderIsr) -> str:
 
 
 def leader_in_words(leader: BrokerId, epoch: int) -> str:
-    """Who leads in an epoch, if anybody does."""
+    """The leader of an epoch, if there is one."""
     return f"nobody leads in epoch {epoch}" if leader == NO_LEADER else f"{leader} leads in epoch {epoch}"
 
 

@@ -6,18 +6,18 @@ mutants from the model are found by exploring both side by side, in a task of Sp
 """
 
 import json
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Trace, TraceStep
-from model_check.core.model import Action, Model, State
-from model_check.engines.spark.session import SparkError, collected
-from model_check.engines.spark.worker.runs import Folder
-from model_check.models import MODELS
-from model_check.traces.encode import as_json
-from spec.values import Error
+from kspec.model_check.core.exploration import Trace, TraceStep
+from kspec.model_check.core.model import Action, Model, State
+from kspec.model_check.engines.spark.session import SparkError, collected
+from kspec.model_check.engines.spark.worker.runs import Folder
+from kspec.model_check.models import MODELS
+from kspec.model_check.search.ways import Ways, covering
+from kspec.model_check.traces.encode import as_json
+from kspec.spec.values import Error
 
 Move = tuple[str, str]
 """An action's name and its arguments as JSON."""
@@ -32,7 +32,7 @@ class _Goal(NamedTuple):
     moves: tuple[Move, ...]
 
 
-class Covering(NamedTuple):
+class CoveringTrace(NamedTuple):
     """A trace, the goals that no earlier trace covers, and a remark on its end."""
 
     trace: Trace
@@ -75,7 +75,7 @@ def model_of(url: str) -> Model:
     return MODELS[name].build(given)
 
 
-def covering_traces(context: Any, url: str, kind: str, compared: int = MOST_COMPARED) -> list[Covering]:
+def covering_traces(context: Any, url: str, kind: str, compared: int = MOST_COMPARED) -> list[CoveringTrace]:
     """Traces that meet every goal of a kind, the longest first; kinds are named as for `kspec cover --goals`.
 
     Mutants are compared with the model in up to `compared` states.
@@ -89,17 +89,13 @@ def covering_traces(context: Any, url: str, kind: str, compared: int = MOST_COMP
     transitions = session.read.parquet(f"{url}/transitions")
     goals = _goals_in_states(session.read.parquet(f"{url}/states")) if kind == "properties" else _goals(transitions, kind)
     ways = _ways_to(transitions, {goal.state: goal.depth for goal in goals})
-    chosen, covered = list[Covering](), set[str]()
-    for goal in sorted(goals, key=lambda goal: (-goal.depth - len(goal.moves), goal.name)):
-        if goal.name in covered:
-            continue
-        moves = [*ways[goal.state], *goal.moves]
-        trace = _trace(model, moves)
-        on_the_way = _errors_answered(trace) if kind == "errors" else set(_COVERED[kind](moves))
-        new = ({goal.name} | on_the_way) - covered
-        covered |= new
-        chosen.append(Covering(trace, sorted(new)))
-    return chosen
+    longest_first = sorted(goals, key=lambda goal: (-goal.depth - len(goal.moves), goal.name))
+    runs = ((goal.name, [*ways[goal.state], *goal.moves]) for goal in longest_first)
+
+    def met(moves: list[Move]) -> set[str]:
+        return _errors_answered(_trace(model, moves)) if kind == "errors" else set(_COVERED[kind](moves))
+
+    return [CoveringTrace(_trace(model, moves), new) for moves, new in covering(runs, met)]
 
 
 def _errors_answered(trace: Trace) -> set[str]:
@@ -110,7 +106,9 @@ def _errors_answered(trace: Trace) -> set[str]:
 
 
 def _goals(transitions: Any, kind: str) -> list[_Goal]:
-    """Where each action, action with arguments, or pair of actions is first taken, or each error is first answered."""
+    """The places at which each action, action with arguments, or pair of actions is first taken, or each error is first
+    answered.
+    """
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     first = transitions.select("depth", "source", "action", "arguments", "target", "error")
@@ -141,7 +139,7 @@ def _goals(transitions: Any, kind: str) -> list[_Goal]:
 
 
 def _goals_in_states(states: Any) -> list[_Goal]:
-    """Where each property is first decided."""
+    """The states in which each property is first decided."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     decided = states.select("depth", "state", sql.explode(sql.concat("violated", "reached")).alias("property"))
@@ -182,8 +180,8 @@ def _trace(model: Model, moves: Sequence[Move]) -> Trace:
     return tuple(trace)
 
 
-class Difference(NamedTuple):
-    """Where a mutant first differs: in `action`, after the actions `before`, by number. `enabled`: in the model itself."""
+class MutantDifference(NamedTuple):
+    """A mutant's first difference: in `action`, after the actions `before`, by number. `enabled`: in the model itself."""
 
     mutant: str
     before: tuple[int, ...]
@@ -191,7 +189,7 @@ class Difference(NamedTuple):
     enabled: bool
 
 
-def traces_that_tell_mutants(context: Any, model: Model, compared: int = MOST_COMPARED) -> list[Covering]:
+def traces_that_tell_mutants(context: Any, model: Model, compared: int = MOST_COMPARED) -> list[CoveringTrace]:
     """Shortest runs of the model, up to a step that a mutant takes differently, or to a state where it may do more.
 
     Mutants that do the same as the model in all states, or in the first `compared`, are left out.
@@ -201,7 +199,7 @@ def traces_that_tell_mutants(context: Any, model: Model, compared: int = MOST_CO
         raise SparkError(f"model {model.name} has no mutants")
     described = model.name, dict(model.parameters)
 
-    def find(asked: Iterator[str]) -> Iterator[Difference]:
+    def find(asked: Iterator[str]) -> Iterator[MutantDifference]:
         name, given = described
         for mutant in asked:
             difference = first_difference(MODELS[name].build(_given(given)), mutant, compared)
@@ -210,22 +208,33 @@ def traces_that_tell_mutants(context: Any, model: Model, compared: int = MOST_CO
 
     found = collected(context.parallelize(names, len(names)).mapPartitions(find))
     mutants = {difference.mutant: _mutant_of(model, difference.mutant) for difference in found}
-    chosen, told = list[Covering](), set[str]()
-    for difference in sorted(found, key=lambda difference: (-len(difference.before), difference.mutant)):
-        if difference.mutant in told:
-            continue
-        trace = [TraceStep(None, model.initial)]
-        for number in (*difference.before, *([difference.action] if difference.enabled else [])):
-            action = model.actions[number]
-            successor = action.bind()(trace[-1].state)
-            assert successor is not None, f"{action.label} is not enabled where it was taken"
-            trace.append(TraceStep(action, successor))
-        new = {name for name, mutant in mutants.items() if name not in told and _is_told(model, mutant, trace)}
-        told |= new | {difference.mutant}
-        label = model.actions[difference.action].label
-        remark = f"takes {label} otherwise" if difference.enabled else f"may take {label} then, which the model may not"
-        chosen.append(Covering(tuple(trace), sorted(new | {difference.mutant}), f"{difference.mutant} {remark}"))
-    return chosen
+    longest_first = sorted(found, key=lambda difference: (-len(difference.before), difference.mutant))
+
+    def told(difference: MutantDifference) -> set[str]:
+        trace = _trace_to(model, difference)
+        return {name for name, mutant in mutants.items() if _is_told(model, mutant, trace)}
+
+    runs = ((difference.mutant, difference) for difference in longest_first)
+    return [
+        CoveringTrace(_trace_to(model, difference), names, f"{difference.mutant} {_remark(model, difference)}")
+        for difference, names in covering(runs, told)
+    ]
+
+
+def _trace_to(model: Model, difference: MutantDifference) -> Trace:
+    """The run of the model to a difference, with the step itself where the model may take it."""
+    trace = [TraceStep(None, model.initial)]
+    for number in (*difference.before, *([difference.action] if difference.enabled else [])):
+        action = model.actions[number]
+        successor = action.bind()(trace[-1].state)
+        assert successor is not None, f"{action.label} is not enabled where it was taken"
+        trace.append(TraceStep(action, successor))
+    return tuple(trace)
+
+
+def _remark(model: Model, difference: MutantDifference) -> str:
+    label = model.actions[difference.action].label
+    return f"takes {label} otherwise" if difference.enabled else f"may take {label} then, which the model may not"
 
 
 def mutants_of(model: Model) -> list[str]:
@@ -233,37 +242,24 @@ def mutants_of(model: Model) -> list[str]:
     return [name for parameter in MODELS[model.name].parameters if parameter.name == "mutant" for name in parameter.choices]
 
 
-def first_difference(model: Model, mutant: str, most: int) -> Difference | None:
+def first_difference(model: Model, mutant: str, most: int) -> MutantDifference | None:
     """The nearest state of the model in which a mutant does something else."""
     other = _mutant_of(model, mutant)
     both = [(own.bind(), theirs.bind()) for own, theirs in zip(model.actions, other.actions, strict=True)]
     inside = [term.bind() for term in model.constraint]
-    reached_by: dict[State, tuple[State, int] | None] = {model.initial: None}
-    queue = deque([model.initial])
-    compared = 0
-    while queue and compared < most:
-        state = queue.popleft()
-        compared += 1
+    ways = Ways[State, int](model.initial)
+    for state in islice(ways.places(), most):
         differing = []
         for number, (own, theirs) in enumerate(both):
             successor = own(state)
             if theirs(state) != successor:
                 differing.append((successor is None, number))
-            if successor is not None and successor not in reached_by and all(term(successor) for term in inside):
-                reached_by[successor] = state, number
-                queue.append(successor)
+            if successor is not None and all(term(successor) for term in inside):
+                ways.reach(state, number, successor)
         if differing:
             unable, action = min(differing)
-            return Difference(mutant, _way_to(state, reached_by), action, not unable)
+            return MutantDifference(mutant, tuple(ways.to(state)), action, not unable)
     return None
-
-
-def _way_to(state: State, reached_by: dict[State, tuple[State, int] | None]) -> tuple[int, ...]:
-    actions: list[int] = []
-    while (step := reached_by[state]) is not None:
-        state, action = step
-        actions.insert(0, action)
-    return tuple(actions)
 
 
 def _is_told(model: Model, mutant: Model, trace: Sequence[TraceStep]) -> bool:

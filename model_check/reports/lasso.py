@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from model_check.core.model import Fairness, Model
-from model_check.graphs.liveness import Lasso, LivenessResult, LivenessVerdict
-from model_check.traces.encode import as_json, trace_as_json
-from model_check.traces.itf import as_itf
-from model_check.traces.parameters import model_as_json, parameters_in_words
-from model_check.traces.render import action_in_words, length_in_words, state_in_lines, step_in_lines, steps
-from model_check.traces.text import filled, row
+from kspec.model_check.core.model import Fairness, Model
+from kspec.model_check.graphs.liveness import Lasso, LivenessResult, LivenessVerdict
+from kspec.model_check.traces.encode import as_json, trace_as_json
+from kspec.model_check.traces.itf import as_itf
+from kspec.model_check.traces.parameters import model_as_json, parameters_in_words
+from kspec.model_check.traces.render import action_in_words, length_in_words, state_in_lines, step_in_lines, steps
+from kspec.model_check.traces.text import filled, row
 
 
 def lasso_as_text(model: Model, lasso: Lasso, full: bool = False) -> str:

@@ -9,16 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Limits, Progress, Trace, uninterrupted
-from model_check.core.model import Model
-from model_check.core.symmetry import Symmetry
-from model_check.engines.explorer import explorer
-from model_check.models import MODELS
-from model_check.models.kafka.settings import controller_of, releases_of
-from model_check.traces.retrace import retrace
-from model_check.traces.text import row
-from spec.mutation import names_of_rules
-from spec.releases.broker import BROKER_RELEASES
+from kspec.model_check.core.exploration import Limits, Progress, Trace, uninterrupted
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.explorer import explorer
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.kafka.settings import controller_of, releases_of
+from kspec.model_check.traces.retrace import retrace
+from kspec.model_check.traces.text import row
+from kspec.spec.mutation import names_of_rules
+from kspec.spec.releases.broker import BROKER_RELEASES
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "two elections": {"brokers": 3, "values": 2, "elections": 2},
@@ -28,7 +28,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "a clean shutdown": {"brokers": 2, "values": 1, "elections": 0, "clean_shutdowns": 1},
     "an unclean shutdown": {"brokers": 2, "values": 1, "elections": 0, "unclean_shutdowns": 1},
 }
-"""What happens in each configuration, with min.insync.replicas=2 and acks=all."""
+"""Outcomes in each configuration, with min.insync.replicas=2 and acks=all."""
 
 MIXED = {"2.0 beside 2.1": "2.0,2.1,2.1", "3.9 beside next": "3.9,next,next"}
 """Three brokers of two releases: these rows have no configuration of two brokers."""
@@ -37,7 +37,7 @@ ROWS: Mapping[str, str] = {**{release.name: release.name for release in BROKER_R
 """The setting `--release` of each row, by name."""
 
 
-class Run(NamedTuple):
+class ViolatingRun(NamedTuple):
     """A shortest run that violates a property: the row and configuration in which it was found, and its number there."""
 
     row: str
@@ -57,11 +57,11 @@ class Cell(NamedTuple):
     """The verdict on a property: `holds` is `None` if the exploration was stopped first; `run` shows a violation."""
 
     holds: bool | None
-    run: Run | None = None
+    run: ViolatingRun | None = None
 
 
-class Explored(NamedTuple):
-    """How far an exploration came: states up to renaming of brokers, levels, and whether that was all."""
+class ExplorationExtent(NamedTuple):
+    """The extent of an exploration: states up to renaming of brokers, levels, and whether that was all."""
 
     states: int
     depth: int
@@ -74,7 +74,7 @@ class Row(NamedTuple):
     name: str
     release: str
     cells: Mapping[str, Mapping[str, Cell]]
-    explored: Mapping[str, Explored]
+    explored: Mapping[str, ExplorationExtent]
     same_as: str = ""
 
     @property
@@ -94,7 +94,7 @@ class Row(NamedTuple):
         return Cell(True if all(cell.holds for cell in cells) else None)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[ViolatingRun]:
         """The shortest runs, each once."""
         found = (cell.run for cells in self.cells.values() for cell in cells.values() if cell.run is not None)
         return list({(run.row, run.number): run for run in found}.values())
@@ -162,20 +162,20 @@ def rows(names: Iterable[str], time_limit: float, report: Callable[[Progress], N
 
 def _explored(name: str, before: Row | None, time_limit: float, report: Callable[[Progress], None] | None) -> Row:
     cells: dict[str, Mapping[str, Cell]] = {}
-    explored: dict[str, Explored] = {}
-    runs: list[Run] = []
+    explored: dict[str, ExplorationExtent] = {}
+    runs: list[ViolatingRun] = []
     for configuration, bounds in configurations_of(ROWS[name]).items():
         model = MODELS["kafka"].build({**bounds, "release": ROWS[name]})
         properties = [prop for prop in model.properties if prop.kind == "always" and prop.by_default]
         symmetry = Symmetry(model) if model.interchangeable else None
         limits = Limits(stop_at_first=False, max_seconds=time_limit, report=report)
         result = uninterrupted(explorer(symmetry=symmetry)(model, properties, limits))
-        explored[configuration] = Explored(result.distinct_states, result.depth, result.complete)
+        explored[configuration] = ExplorationExtent(result.distinct_states, result.depth, result.complete)
         found = {}
         for verdict in result.verdicts:
             run = None
             if verdict.violated and verdict.trace:
-                found_here = Run(name, configuration, bounds, len(runs) + 1, model, verdict.trace)
+                found_here = ViolatingRun(name, configuration, bounds, len(runs) + 1, model, verdict.trace)
                 run = _known(found_here, verdict.prop.name, before, runs)
                 if run is found_here:
                     runs.append(run)
@@ -184,7 +184,7 @@ def _explored(name: str, before: Row | None, time_limit: float, report: Callable
     return Row(name, ROWS[name], cells, explored)
 
 
-def _known(run: Run, prop: str, before: Row | None, runs: list[Run]) -> Run:
+def _known(run: ViolatingRun, prop: str, before: Row | None, runs: list[ViolatingRun]) -> ViolatingRun:
     """A run that shows the same as this one: from the previous release if it still does, or another of this release."""
     cells = before.cells.get(run.configuration, {}) if before else {}
     earlier = cells[prop].run if prop in cells else None
@@ -196,7 +196,7 @@ def _known(run: Run, prop: str, before: Row | None, runs: list[Run]) -> Run:
     return run
 
 
-def violates(run: Run, model: Model, prop: str) -> bool:
+def violates(run: ViolatingRun, model: Model, prop: str) -> bool:
     """Whether all steps of a run are possible in a model, and the run violates the property in the end."""
     state = retrace(run.trace, run.model, model).state
     claim = model.property_named(prop)
@@ -216,8 +216,8 @@ def verdict_in_words(cell: Cell | None) -> str:
     return "holds" if cell.holds else "open"
 
 
-def explored_in_words(explored: Explored) -> str:
-    """How far an exploration came."""
+def explored_in_words(explored: ExplorationExtent) -> str:
+    """The extent of an exploration."""
     return f"{explored.states:,}" if explored.complete else f"{explored.states:,}, stopped after {explored.depth} levels"
 
 

@@ -2,22 +2,31 @@
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from model_check.core.model import Model, State
-from model_check.models import MODELS
-from model_check.reports import matrix
-from model_check.reports.matrix import ROWS, Cell, ChangedRule, Row, Run, changed_rules, explored_in_words, verdict_in_words
-from model_check.traces.render import action_in_words, changes, field_name, owner, party_name, steps
-from model_check.traces.retrace import retrace
-from spec.releases import broker as broker_releases
-from spec.releases import kraft as kraft_releases
-from spec.releases import zookeeper as zookeeper_releases
+from kspec.model_check.core.model import Model, State
+from kspec.model_check.models import MODELS
+from kspec.model_check.reports import matrix
+from kspec.model_check.reports.matrix import (
+    ROWS,
+    Cell,
+    ChangedRule,
+    Row,
+    ViolatingRun,
+    changed_rules,
+    explored_in_words,
+    verdict_in_words,
+)
+from kspec.model_check.traces.docstrings import meaning_of
+from kspec.model_check.traces.render import action_in_words, changes, field_name, owner, party_name, steps
+from kspec.model_check.traces.retrace import retrace
+from kspec.spec.releases import broker as broker_releases
+from kspec.spec.releases import kraft as kraft_releases
+from kspec.spec.releases import zookeeper as zookeeper_releases
 
 WRITTEN = "Written by `kspec matrix --write docs/releases`."
 
@@ -146,17 +155,19 @@ _RELEASES = [name for name, release in ROWS.items() if name == release]
 
 
 def _notes(name: str) -> list[str]:
-    """The notes on a release in the tables of releases in `spec`."""
-    notes = [
-        f"- {party}: {note}"
-        for party, module in (
-            ("broker", broker_releases),
-            ("controller", zookeeper_releases),
-            ("controller", kraft_releases),
-        )
-        if (note := _docs_of_releases(module).get(name))
-    ]
+    notes = [f"- {party}: {note}" for party, note in _party_notes(name)]
     return [*notes, ""] if notes else []
+
+
+def notes_on(name: str) -> list[str]:
+    """The notes on a release in the tables of releases in `spec`: of the broker, then of the controller."""
+    return [note for _, note in _party_notes(name)]
+
+
+def _party_notes(name: str) -> Iterator[tuple[str, str]]:
+    for party, module in (("broker", broker_releases), ("controller", zookeeper_releases), ("controller", kraft_releases)):
+        if note := _docs_of_releases(module).get(name):
+            yield party, note
 
 
 def _docs_of_releases(module: ModuleType) -> dict[str, str]:
@@ -199,12 +210,11 @@ def _changes(before: Row, entry: Row) -> list[str]:
 
 
 def _rule_line(rule: ChangedRule) -> str:
-    says = textwrap.dedent("    " + (rule.after.__doc__ or "")).strip().partition("\n\n")[0].partition(" **Kafka:**")[0]
     names = f"`{rule.before.__name__}` | `{rule.after.__name__}`"
-    return f"| {rule.party} | `{rule.name}` | {names} | {' '.join(says.split())} |"
+    return f"| {rule.party} | `{rule.name}` | {names} | {meaning_of(rule.after)} |"
 
 
-def _gone(run: Run, entry: Row) -> str:
+def _gone(run: ViolatingRun, entry: Row) -> str:
     model = MODELS["kafka"].build({**run.bounds, "release": entry.release})
     retraced = retrace(run.trace, run.model, model)
     words = f"- {_run_link(run)} ({run.configuration}, {run.steps} steps). {retraced.words or 'Every step is possible'}"
@@ -219,7 +229,7 @@ def _broken(model: Model, state: State) -> bool:
     return any(prop.kind == "always" and prop.by_default and not prop.bind()(state) for prop in model.properties)
 
 
-def _run_link(run: Run) -> str:
+def _run_link(run: ViolatingRun) -> str:
     return _link(run.row, f"#run-{run.number}", f"run {run.number} of {run.row}")
 
 
@@ -257,7 +267,7 @@ def _runs(entry: Row) -> list[str]:
     return lines
 
 
-def _steps(run: Run) -> Iterator[str]:
+def _steps(run: ViolatingRun) -> Iterator[str]:
     """The steps of a run, each with what it changed."""
     for number, before, after in steps(run.trace):
         assert after.action is not None

@@ -9,18 +9,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from model_check.core.exploration import Exploration, Limits, Progress, uninterrupted
-from model_check.core.symmetry import Symmetry
-from model_check.engines.explorer import explorer
-from model_check.extras import need
-from model_check.models import MODELS
-from model_check.traces.text import row
-from spec.mutation import Mutant
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.model_check.core.exploration import Exploration, Limits, Progress, uninterrupted
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.explorer import explorer
+from kspec.model_check.extras import need
+from kspec.model_check.models import MODELS
+from kspec.model_check.traces.text import row
+from kspec.spec.mutation import Mutant
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 
 if TYPE_CHECKING:
-    from model_check.graphs.liveness import Lasso
+    from kspec.model_check.graphs.liveness import Lasso
 
 ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)}
 
@@ -110,7 +110,7 @@ def weakened(name: str) -> str:
 
 
 class LivenessHunt(NamedTuple):
-    """Where a mutant violates a liveness property: bounds, the property, and which actions need not be fair."""
+    """The place at which a mutant violates a liveness property: bounds, the property, and which actions need not be fair."""
 
     bounds: Mapping[str, Any]
     prop: str
@@ -138,7 +138,7 @@ LIVENESS_HUNTS: Mapping[str, LivenessHunt] = {
         {"brokers": 2, "elections": 0, "fencings": 1, "late_registrations": 1}, "BrokerComesBack"
     ),
 }
-"""Where the mutants that cost progress are caught."""
+"""The checks that catch mutants that cost progress."""
 
 NOT_CAUGHT: Mapping[str, str] = {
     "epoch-lookup-as-designed": (
@@ -207,7 +207,7 @@ def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: i
     """
     mutant = ALL_MUTANTS[name]
     if name in LIVENESS_HUNTS:
-        return _hunt_infinite_run(name, LIVENESS_HUNTS[name], report)
+        return hunt_infinite_run(mutant, LIVENESS_HUNTS[name], report)
     if name not in HUNTS:
         return Hunt(mutant, {}, {}, 0, 0.0, NOT_CAUGHT[name])
     began, result = time.monotonic(), explore_mutant(name, HUNTS[name], report, workers)
@@ -216,42 +216,49 @@ def hunt(name: str, report: Callable[[Progress], None] | None = None, workers: i
     return Hunt(mutant, HUNTS[name], found, states, seconds, beside=BESIDE.get(name, ""))
 
 
-def _hunt_infinite_run(name: str, chosen: LivenessHunt, report: Callable[[Progress], None] | None) -> Hunt:
-    began, verdict = time.monotonic(), check_liveness_within({**chosen.bounds, "mutant": weakened(name)}, chosen, report)
+def hunt_infinite_run(
+    mutant: Mutant, chosen: LivenessHunt, report: Callable[[Progress], None] | None, model: str = "kafka"
+) -> Hunt:
+    """Look for a fair infinite run of a model with this mutant that violates a liveness property."""
+    began, bounds = time.monotonic(), {**chosen.bounds, "mutant": weakened(mutant.name)}
+    verdict = check_liveness_within(bounds, chosen, report, model)
     found, loop, lasso = {}, None, verdict.lasso
     if lasso is not None:
         loop = len(lasso.steps) - lasso.loop_start if lasso.closing else 0
         found = {chosen.prop: len(lasso.steps) - (0 if lasso.closing else 1)}
     seconds = time.monotonic() - began
     return Hunt(
-        ALL_MUTANTS[name],
+        mutant,
         chosen.bounds,
         found,
         verdict.states,
         seconds,
-        beside=BESIDE.get(name, ""),
+        beside=BESIDE.get(mutant.name, ""),
         loop=loop,
         without=chosen.without,
     )
 
 
 def check_liveness_within(
-    bounds: Mapping[str, Any], chosen: LivenessHunt, report: Callable[[Progress], None] | None = None
-) -> "LivenessVerdict":
+    bounds: Mapping[str, Any],
+    chosen: LivenessHunt,
+    report: Callable[[Progress], None] | None = None,
+    model_name: str = "kafka",
+) -> "LivenessOutcome":
     """Whether the model within these bounds satisfies a hunt's liveness property, under the fairness that remains."""
     need(("scipy",), "a liveness property")
-    from model_check.graphs.edges import state_graph  # noqa: PLC0415
-    from model_check.graphs.liveness import check_liveness  # noqa: PLC0415
+    from kspec.model_check.graphs.edges import state_graph  # noqa: PLC0415
+    from kspec.model_check.graphs.liveness import check_liveness  # noqa: PLC0415
 
-    model = MODELS["kafka"].build(bounds)
+    model = MODELS[model_name].build(bounds)
     graph = state_graph(model, report=report)
     properties = [prop for prop in model.liveness if prop.name == chosen.prop]
     fairness = [one for one in model.fairness if one.action not in chosen.without]
     (verdict,) = check_liveness(graph, properties, lambda prop: fairness).verdicts
-    return LivenessVerdict(graph.states, verdict.met, verdict.lasso)
+    return LivenessOutcome(graph.states, verdict.met, verdict.lasso)
 
 
-class LivenessVerdict(NamedTuple):
+class LivenessOutcome(NamedTuple):
     """States of the graph, the cases in which the property was due, and a lasso if it is violated."""
 
     states: int
@@ -320,14 +327,18 @@ def options(bounds: Mapping[str, Any]) -> list[str]:
     return [option if value is True else f"{option} {value}" for option, value in named]
 
 
+SECTION = "In the model"
+"""The title of the section of the page of mutants that is about the model `kafka`."""
+
+
 def as_markdown(done: list[Hunt]) -> str:
-    """The page `docs/mutants.md`."""
+    """The section of `docs/mutants.md` about the model."""
     caught = [entry for entry in done if entry.caught]
     lines = [
-        "# Mutants",
+        f"## {SECTION}",
         "",
         "Each rule of broker and controller weakened by itself, in the model `kafka`.",
-        "Written by `kspec mutants --write docs/mutants.md`.",
+        "Written by `kspec mutants --write docs/mutants.md`, which leaves the other sections.",
         "",
         f"{len(caught)} of {len(done)} are caught."
         " `kspec check kafka --symmetry --mutant NAME` and the bounds show the run,",
@@ -335,20 +346,29 @@ def as_markdown(done: list[Hunt]) -> str:
         "Where a liveness property fails, `kspec liveness kafka --mutant NAME` shows an infinite run. Its steps are",
         "those of the way to the loop and of the loop; `--without` names what need not be fair ([liveness](liveness.md)).",
         "",
+        *table_of_hunts(done),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def table_of_hunts(done: list[Hunt]) -> list[str]:
+    """The lines of the tables of those that are caught and those that are not."""
+    lines = [
         "| mutant | rule | what it means | bounds | caught by | steps |",
         "|---|---|---|---|---|---|",
     ]
-    for entry in caught:
+    for entry in (one for one in done if one.caught):
         without = [f"--without {action}" for action in entry.without]
         beside = f" beside `{entry.beside}`" if entry.beside else ""
-        bounds = f"`{' '.join([*options(entry.bounds), *without])}`{beside}"
+        chosen = " ".join([*options(entry.bounds), *without])
+        bounds = f"`{chosen}`{beside}" if chosen else "none"
         properties = ", ".join(entry.caught_by) if entry.loop is None else f"liveness property {', '.join(entry.caught_by)}"
         steps = min(entry.caught_by.values())
         mutant = entry.mutant
         lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {bounds} | {properties} | {steps} |")
     lines += [
         "",
-        "## Not caught",
+        "### Not caught by the model",
         "",
         "| mutant | rule | what it means | why the model does not catch it |",
         "|---|---|---|---|",
@@ -358,4 +378,4 @@ def as_markdown(done: list[Hunt]) -> str:
             mutant = entry.mutant
             reason = entry.not_caught_because or "nothing fails within its bounds"
             lines.append(f"| `{mutant.name}` | `{mutant.field}` | {mutant.summary} | {reason} |")
-    return "\n".join(lines) + "\n"
+    return lines

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from model_check.engines.spark.session import SparkSettings, collected, spark_context
-from model_check.reports.mutants import ALL_MUTANTS, HUNTS, LIVENESS_HUNTS, Hunt, hunt
+from kspec.model_check.engines.spark.session import SparkSettings, collected, spark_context
+from kspec.model_check.reports.mutants import ALL_MUTANTS, HUNTS, LIVENESS_HUNTS, Hunt, hunt
 
 
 def hunts(names: tuple[str, ...], settings: SparkSettings | None = None) -> list[Hunt]:

@@ -1,13 +1,16 @@
-"""What an exploration found: as JSON, and as text for people."""
+"""Results of an exploration: as JSON, and as text for people."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from model_check.core.exploration import Exploration, Trace, Verdict
-from model_check.core.model import State
-from model_check.traces.encode import trace_as_json
-from model_check.traces.parameters import model_as_json, parameters_in_words
-from model_check.traces.render import length_in_words, trace_table
-from model_check.traces.text import filled, row
+from kspec.model_check.core.exploration import Exploration, Trace, Verdict
+from kspec.model_check.core.model import Model, State
+from kspec.model_check.explorer.verdicts import reasons
+from kspec.model_check.traces.compact import compact_run
+from kspec.model_check.traces.encode import trace_as_json
+from kspec.model_check.traces.parameters import model_as_json, parameters_in_words
+from kspec.model_check.traces.render import length_in_words, trace_table, up_to_renaming
+from kspec.model_check.traces.text import filled, row
 
 
 def exploration_as_json(result: Exploration) -> dict[str, Any]:
@@ -71,7 +74,7 @@ def vacuous(result: Exploration) -> list[str]:
 def exploration_as_text(result: Exploration, full: bool = False) -> str:
     """The report of `kspec check`: numbers, verdicts, how often each action fired, the violations' traces."""
     rate = result.distinct_states / max(result.duration_s, 1e-3)
-    states = "states up to renaming of brokers" if result.symmetry else "states"
+    states = f"states {up_to_renaming(result.model)}" if result.symmetry else "states"
     states += f", which stand for {result.represented:,}" if result.represented is not None else ""
     lines = [
         *filled(f"{result.model.name}: {parameters_in_words(result.model)}", "  ", ""),
@@ -98,8 +101,15 @@ def exploration_as_text(result: Exploration, full: bool = False) -> str:
         by_run.setdefault(tuple(step.state for step in trace), (trace, []))[1].append(name)
     for trace, names in by_run.values():
         title = f"Shortest run that violates {', '.join(names)} ({length_in_words(trace)})"
-        lines += ["", *filled(title), "", trace_table(result.model, trace, full, fit=True)]
+        lines += ["", *filled(title), "", run_as_text(result.model, trace, names, full)]
     return "\n".join(lines)
+
+
+def run_as_text(model: Model, trace: Trace, violated: Sequence[str], full: bool = False) -> str:
+    """A run that violates something, in as few lines as it takes; `full`: the whole state after each step."""
+    if full:
+        return trace_table(model, trace, full, fit=True)
+    return compact_run(model, trace, violated, reasons(model, violated, trace[-1].state))
 
 
 def violations(result: Exploration) -> list[tuple[str, Trace]]:

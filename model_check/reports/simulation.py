@@ -1,18 +1,19 @@
-"""What a simulation found: as JSON, and as text for people."""
+"""Results of a simulation: as JSON, and as text for people."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Trace
-from model_check.engines.simulation.shrink import Shrunk, shrink
-from model_check.engines.simulation.simulate import Finding, Simulation
-from model_check.engines.simulation.walks import End
-from model_check.traces.encode import trace_as_json
-from model_check.traces.parameters import model_as_json
-from model_check.traces.render import length_in_words, trace_table
-from model_check.traces.text import filled, row
+from kspec.model_check.core.exploration import Trace
+from kspec.model_check.engines.simulation.shrink import Shrunk, shrink
+from kspec.model_check.engines.simulation.simulate import Simulation, WalkFinding
+from kspec.model_check.engines.simulation.walks import End
+from kspec.model_check.reports.report import run_as_text
+from kspec.model_check.traces.encode import trace_as_json
+from kspec.model_check.traces.parameters import model_as_json
+from kspec.model_check.traces.render import length_in_words
+from kspec.model_check.traces.text import filled, row
 
 ENDS = {
     End.DEPTH: "ended at the depth",
@@ -24,7 +25,7 @@ ENDS = {
 class Violation(NamedTuple):
     """A violated property, the run in which a walk violated it, and the shrunk run."""
 
-    finding: Finding
+    finding: WalkFinding
     original: Trace
     shrunk: Shrunk | None
 
@@ -55,7 +56,7 @@ def lengths(histogram: NDArray[np.int64]) -> dict[str, float]:
 
 
 def simulation_as_json(result: Simulation, found: list[Violation]) -> dict[str, Any]:
-    """The one object that `kspec simulate --json` prints; see `docs/simulation.md`."""
+    """The one object that `kspec simulate --json` prints; see `docs/random-walks.md`."""
     model, plan = result.model, result.plan
     by_name = {violation.finding.prop.name: violation for violation in found}
     return {
@@ -77,7 +78,7 @@ def simulation_as_json(result: Simulation, found: list[Violation]) -> dict[str, 
     }
 
 
-def _finding_as_json(result: Simulation, finding: Finding, violation: Violation | None) -> dict[str, Any]:
+def _finding_as_json(result: Simulation, finding: WalkFinding, violation: Violation | None) -> dict[str, Any]:
     described: dict[str, Any] = {
         "name": finding.prop.name,
         "kind": finding.prop.kind,
@@ -94,7 +95,7 @@ def _finding_as_json(result: Simulation, finding: Finding, violation: Violation 
     return described
 
 
-def finding_in_words(finding: Finding) -> str:
+def finding_in_words(finding: WalkFinding) -> str:
     """`no violation`, `VIOLATED in 3 walks`, `reached in 250 walks`, `not reached`."""
     walks = f"{finding.walks:,} walk{'s' if finding.walks != 1 else ''}"
     if finding.prop.kind == "always":
@@ -122,7 +123,12 @@ def simulation_as_text(result: Simulation, found: list[Violation], full: bool = 
         remark = "" if times else "   forbidden" if plan.weights.get(name) == 0 else "   never taken"
         lines.append(f"  {name:<36} {times:>10,}{remark}")
     for violation in found:
-        lines += ["", *filled(_title(violation)), "", trace_table(result.model, violation.trace, full, fit=True)]
+        lines += [
+            "",
+            *filled(_title(violation)),
+            "",
+            run_as_text(result.model, violation.trace, [violation.finding.prop.name], full),
+        ]
     return "\n".join(lines)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow
 
-from model_check.core.model import Model, Slot
-from model_check.traces.parameters import model_as_json
+from kspec.model_check.core.model import Model, Slot
+from kspec.model_check.traces.parameters import model_as_json
 
 
 def column_name(slot: Slot) -> str:

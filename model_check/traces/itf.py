@@ -6,12 +6,17 @@ See `docs/formats.md`. Sets, tuples and maps keep their types: `{"#set": …}`, 
 from enum import Enum
 from typing import Any
 
-from model_check.core.exploration import Trace
-from model_check.core.model import Model, State
+from kspec.model_check.core.exploration import Trace
+from kspec.model_check.core.model import Model, State
+from kspec.model_check.traces.encode import fields_of
+from kspec.model_check.traces.parameters import model_as_json
 
 
 def as_itf(model: Model, trace: Trace, description: str) -> dict[str, Any]:
-    """An ITF document: one variable for each slot name, and the action taken with its arguments."""
+    """An ITF document: one variable for each slot name, and the action taken with its arguments.
+
+    Its `#meta` has the model and all its parameters, so that the run can be taken again.
+    """
     names = list(dict.fromkeys(slot.name for slot in model.slots))
     states = []
     for index, step in enumerate(trace):
@@ -22,7 +27,7 @@ def as_itf(model: Model, trace: Trace, description: str) -> dict[str, Any]:
                 "#meta": {"index": index},
                 "action": action.name if action else "init",
                 "args": args,
-                **_variables(model, step.state),
+                **variables_of(model, step.state),
             }
         )
     return {
@@ -30,6 +35,7 @@ def as_itf(model: Model, trace: Trace, description: str) -> dict[str, Any]:
             "format": "ITF",
             "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html",
             "description": description,
+            **model_as_json(model),
         },
         "params": [],
         "vars": ["action", "args", *names],
@@ -37,7 +43,8 @@ def as_itf(model: Model, trace: Trace, description: str) -> dict[str, Any]:
     }
 
 
-def _variables(model: Model, state: State) -> dict[str, Any]:
+def variables_of(model: Model, state: State) -> dict[str, Any]:
+    """A state by variables: slots with a key are a map."""
     variables: dict[str, Any] = {}
     for slot, value in zip(model.slots, state, strict=True):
         if slot.key is None:
@@ -50,10 +57,12 @@ def _variables(model: Model, state: State) -> dict[str, Any]:
 def _encode(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: _encode(field) for name, field in value._asdict().items()}
+    if (record := fields_of(value)) is not None:
+        return {name: _encode(field) for name, field in record.items()}
     if isinstance(value, frozenset):
         return {"#set": sorted((_encode(member) for member in value), key=repr)}
     if isinstance(value, tuple):
         return [_encode(member) for member in value]
+    if isinstance(value, bytes):
+        return value.hex()
     return value

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from model_check.core.model import Model
-from model_check.traces.encode import as_json
-from model_check.version import VERSION
+from kspec.model_check.core.model import Model
+from kspec.model_check.traces.encode import as_json
+from kspec.model_check.version import VERSION
 
 
 def option_name(parameter: str) -> str:

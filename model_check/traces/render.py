@@ -1,20 +1,34 @@
 """Traces for people, as plain text: a table of what each step changed, and a sequence diagram."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Trace, TraceStep
-from model_check.core.model import CONTROLLER, PRODUCER, Action, Event, Message, Model, Note, Party, Slot, State
-from model_check.traces.encode import in_words
-from model_check.traces.text import filled, row
+from kspec.model_check.core.exploration import Trace, TraceStep
+from kspec.model_check.core.model import (
+    CONTROLLER,
+    COORDINATOR,
+    PRODUCER,
+    Action,
+    Arrow,
+    Client,
+    Event,
+    Model,
+    ModelError,
+    Note,
+    Party,
+    Slot,
+    State,
+)
+from kspec.model_check.traces.encode import in_words
+from kspec.model_check.traces.text import filled, row
 
 NOTHING = "none"
 """The result of `in_words` for a slot that holds nothing."""
 
 
-class Change(NamedTuple):
+class SlotChange(NamedTuple):
     """A slot that a step changed, with its values in words."""
 
     slot: Slot
@@ -22,10 +36,10 @@ class Change(NamedTuple):
     after: str
 
 
-def changes(model: Model, before: State, after: State) -> list[Change]:
+def changes(model: Model, before: State, after: State) -> list[SlotChange]:
     """The differences between two states in words, without the model's bookkeeping."""
     changed = [
-        Change(slot, slot_in_words(slot, old), slot_in_words(slot, new))
+        SlotChange(slot, slot_in_words(slot, old), slot_in_words(slot, new))
         for slot, old, new in zip(model.slots, before, after, strict=True)
         if old != new and not slot.bookkeeping
     ]
@@ -34,7 +48,12 @@ def changes(model: Model, before: State, after: State) -> list[Change]:
 
 def slot_in_words(slot: Slot, value: Any) -> str:
     """A value of a slot as a reader of traces sees it."""
-    return in_words(value) if slot.words is None else slot.words(value)
+    if slot.words is None:
+        return in_words(value)
+    said = slot.words(value)
+    if not isinstance(said, str):
+        raise ModelError(f"slot {slot.label}: its words for {value!r} are a {type(said).__qualname__}, and no text")
+    return said
 
 
 def field_name(slot: Slot) -> str:
@@ -42,9 +61,19 @@ def field_name(slot: Slot) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", slot.name).replace("_", " ").lower()
 
 
+def kind_of(party: int) -> str:
+    """The kind of a numbered party: `broker`, or a client's, as `consumer`."""
+    return party.kind if isinstance(party, Client) else "broker"
+
+
 def party_name(party: Party) -> str:
-    """`broker 2`, `controller`, `producer`."""
-    return f"broker {party}" if isinstance(party, int) else party
+    """`broker 2`, `consumer 2`, `controller`, `producer`."""
+    return f"{kind_of(party)} {party}" if isinstance(party, int) else party
+
+
+def up_to_renaming(model: Model) -> str:
+    """`up to renaming of brokers`, or of whoever is interchangeable in the model."""
+    return f"up to renaming of {kind_of(next(iter(model.interchangeable), 0))}s"
 
 
 def action_in_words(action: Action) -> str:
@@ -68,7 +97,7 @@ def steps(trace: Trace) -> Iterator[tuple[int, TraceStep, TraceStep]]:
 
 
 def length_in_words(trace: Trace) -> str:
-    """How long a run is: `11 steps`. Every report says it so; see docs/GLOSSARY.md."""
+    """The length of a run: `11 steps`. Every report says it so; see docs/GLOSSARY.md."""
     return f"{len(trace) - 1} step{'' if len(trace) == 2 else 's'}"
 
 
@@ -89,7 +118,7 @@ def trace_table(model: Model, trace: Trace, full: bool = False, fit: bool = Fals
 
 
 def step_in_lines(model: Model, before: State, after: State, full: bool = False, fit: bool = False) -> list[str]:
-    """What a step changed at which party, or the whole state after it."""
+    """The changes of a step at each party, or the whole state after it."""
     if full:
         return state_in_lines(model, after, fit)
     rows = [
@@ -99,7 +128,7 @@ def step_in_lines(model: Model, before: State, after: State, full: bool = False,
 
 
 def state_in_lines(model: Model, state: State, fit: bool = False) -> list[str]:
-    """What each party holds in a state; slots that hold nothing are left out."""
+    """The slots of each party in a state; slots that hold nothing are left out."""
     rows = [
         (party_name(owner(slot)), field_name(slot), words)
         for slot, value in zip(model.slots, state, strict=True)
@@ -114,13 +143,39 @@ def _aligned(rows: list[tuple[str, str, str]], fit: bool) -> list[str]:
     return [line for party, name, text in rows for line in row(f"     {party:<11} {name:<15}", text, 33)]
 
 
+Remarks = Callable[[Model, State, State], Iterable[Note]]
+"""Notes on what became of records in a step. Rooms that know the types of records make them; traces know no type."""
+
+
+def told_with_remarks(model: Model, before: TraceStep, after: TraceStep, remarks: Remarks | None) -> Iterator[Event]:
+    """The events of one step as `told` has them, then its remarks; what clients know is told by these alone."""
+    added = list(remarks(model, before.state, after.state)) if remarks else []
+    is_remarked = any(note.party == PRODUCER for note in added)
+    for event in told(model, before, after):
+        if not (is_remarked and isinstance(event, Note) and event.party == PRODUCER):
+            yield event
+    yield from added
+
+
+def first_failures(model: Model, trace: Trace, names: Sequence[str]) -> dict[int, list[str]]:
+    """The states of a trace, by number, in which one of these invariants fails first."""
+    found: dict[int, list[str]] = {}
+    for prop in model.properties:
+        if prop.name in names and prop.kind == "always":
+            holds = prop.bind()
+            number = next((number for number, step in enumerate(trace, 1) if not holds(step.state)), None)
+            if number is not None:
+                found.setdefault(number, []).append(prop.name)
+    return found
+
+
 def parties(model: Model, trace: Trace) -> list[Party]:
     """The parties in a trace's diagram, in the order of its columns: producer, controller, brokers by id."""
     seen = {owner(slot) for slot in model.slots if not slot.bookkeeping}
     for step in trace:
         for event in step.action.events if step.action else ():
-            seen |= {event.source, event.target} if isinstance(event, Message) else {event.party}
-    return [party for party in (PRODUCER, CONTROLLER) if party in seen] + sorted(
+            seen |= {event.source, event.target} if isinstance(event, Arrow) else {event.party}
+    return [party for party in (PRODUCER, CONTROLLER, COORDINATOR) if party in seen] + sorted(
         party for party in seen if isinstance(party, int)
     )
 
@@ -128,7 +183,11 @@ def parties(model: Model, trace: Trace) -> list[Party]:
 def told(model: Model, before: TraceStep, after: TraceStep) -> Iterator[Event]:
     """The events of one step of a trace, then a note at each party of what changed there."""
     assert after.action is not None
-    yield from after.action.events
+    for event in after.action.events:
+        if isinstance(event, Arrow) and _is_silent(model, event.source, before, after):
+            yield Note(event.target, f"gets from {party_name(event.source)}, which is down by now: {event.text}")
+        else:
+            yield event
     noted: dict[Party, list[str]] = {}
     for slot, _, new in changes(model, before.state, after.state):
         title = "" if slot.name == owner(slot) else f"{field_name(slot)}: "
@@ -137,8 +196,14 @@ def told(model: Model, before: TraceStep, after: TraceStep) -> Iterator[Event]:
         yield Note(party, "; ".join(texts))
 
 
-def sequence_text(model: Model, trace: Trace) -> str:
-    """A trace as a sequence diagram in plain text."""
+def _is_silent(model: Model, party: Party, before: TraceStep, after: TraceStep) -> bool:
+    """Whether a party sends nothing, neither before a step nor after it."""
+    silent = model.silent.get(party)
+    return silent is not None and all(silent.bind()(step.state) for step in (before, after))
+
+
+def sequence_text(model: Model, trace: Trace, remarks: Remarks | None = None, asked: Sequence[str] = ()) -> str:
+    """A trace as a sequence diagram in plain text. The step after which an invariant that is `asked` fails is marked."""
     columns = parties(model, trace)
     width = 22
     middle = {party: 4 + width // 2 + index * width for index, party in enumerate(columns)}
@@ -154,7 +219,7 @@ def sequence_text(model: Model, trace: Trace) -> str:
         line[start : start + len(text)] = text
         return "".join(line).rstrip()
 
-    def arrow(event: Message) -> Iterator[str]:
+    def arrow(event: Arrow) -> Iterator[str]:
         left, right = sorted((middle[event.source], middle[event.target]))
         yield put(lifelines(), left + 2, f"{event.text} ")
         line = lifelines()
@@ -168,15 +233,18 @@ def sequence_text(model: Model, trace: Trace) -> str:
     for party in columns:
         name = party_name(party)
         lines[0] = put(header, middle[party] - len(name) // 2, name)
+    failures = first_failures(model, trace, asked)
     for number, before, after in steps(trace):
         lines.append("".join(lifelines()).rstrip())
-        for index, event in enumerate(told(model, before, after)):
+        for index, event in enumerate(told_with_remarks(model, before, after, remarks)):
             drawn = (
                 list(arrow(event))
-                if isinstance(event, Message)
+                if isinstance(event, Arrow)
                 else [put(lifelines(), middle[event.party], f"* {event.text} ")]
             )
             if index == 0:
                 drawn[0] = f"{number:>2}" + drawn[0][2:]
             lines += drawn
+        if number in failures:
+            lines.append(f">>  {' and '.join(failures[number])} fails here")
     return "\n".join(lines)

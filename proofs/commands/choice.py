@@ -1,16 +1,16 @@
 """The obligations of a theorem with these settings, and the strategy that tries them."""
 
-from proofs.induction.any_number import ObligationsForAnyNumber
-from proofs.induction.by_outcome import ObligationsByOutcome
-from proofs.induction.invariant import Theorem
-from proofs.induction.obligations import Obligations
-from proofs.induction.proof import Proof
-from proofs.induction.strategies.by_instances import ByInstances
-from proofs.induction.strategies.few_brokers import ByFewBrokers
-from proofs.induction.strategies.search import BySearch
-from proofs.induction.strategies.strategy import Strategy
-from proofs.refutation.weakened import WeakenedObligations
-from proofs.settings import ANY, ProofSettings
+from kspec.proofs.induction.any_number import ObligationsForAnyNumber
+from kspec.proofs.induction.by_outcome import ObligationsByOutcome
+from kspec.proofs.induction.invariant import Theorem
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.induction.proof import Proof
+from kspec.proofs.induction.strategies.by_instances import ByInstances
+from kspec.proofs.induction.strategies.few_brokers import ByFewBrokers
+from kspec.proofs.induction.strategies.search import BySearch
+from kspec.proofs.induction.strategies.strategy import Strategy
+from kspec.proofs.refutation.weakened import WeakenedObligations
+from kspec.proofs.settings import ANY, ProofSettings
 
 
 def proof_of(theorem: Theorem, settings: ProofSettings) -> Proof:

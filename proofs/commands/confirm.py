@@ -1,6 +1,6 @@
 """Confirmation by another solver: cvc5 reads the obligations that `kspec prove --export DIR` wrote.
 
-`python -m proofs.commands.confirm DIR [STEPS]` prints a line for each. An obligation is proved if cvc5 also finds it
+`python -m kspec.proofs.commands.confirm DIR [STEPS]` prints a line for each. An obligation is proved if cvc5 also finds it
 unsatisfiable. Exit status: 0 all are proved, 1 some obligation is satisfiable, so that Z3 or cvc5 is wrong, 3 cvc5 has no
 answer to some within so many steps, or the clock stopped it.
 """
@@ -13,7 +13,7 @@ from time import monotonic
 import cvc5
 
 STEPS = 10_000_000
-"""How much cvc5 may do for an obligation, in its own steps. It takes some 400,000 of them in a second."""
+"""The limit of cvc5 for an obligation, in its own steps. It takes some 400,000 of them in a second."""
 
 EMERGENCY_S = 600.0
 """After so many seconds the clock stops cvc5: many times as long as any obligation takes."""

@@ -1,7 +1,8 @@
-"""What becomes of a theorem by outcome when a rule is weakened: a table of all its mutants.
+"""The fate of a theorem by outcome when a rule is weakened: a table of all its mutants.
 
-`python -m proofs.commands.mutants THEOREM [--write FILE] [MUTANT]...` looks for the first action that breaks the induction.
-Where it finds no counterexample, it proves what differs, and looks for a counterexample to each claim that it cannot prove.
+`python -m kspec.proofs.commands.mutants THEOREM [--write FILE] [MUTANT]...` looks for the first action that breaks the
+induction. Where it finds no counterexample, it proves what differs, and looks for a counterexample to each claim that it
+cannot prove.
 FILE keeps its rows of mutants that are not named.
 """
 
@@ -12,13 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proofs.commands.choice import strategy_for
-from proofs.induction.claims import Claim
-from proofs.induction.proof import Proof
-from proofs.refutation.counterexample import Counterexample
-from proofs.refutation.weakened import Unweakened, WeakenedObligations, WeakenedSearch
-from proofs.settings import ProofSettings
-from proofs.theorems import EFFORT_BY_OUTCOME, THEOREMS
+from kspec.proofs.commands.choice import strategy_for
+from kspec.proofs.induction.claims import Claim
+from kspec.proofs.induction.proof import Proof
+from kspec.proofs.refutation.counterexample import Counterexample
+from kspec.proofs.refutation.weakened import TheoremOutcomes, WeakenedObligations, WeakenedSearch
+from kspec.proofs.settings import ProofSettings
+from kspec.proofs.theorems import EFFORT_BY_OUTCOME, THEOREMS
 
 MOST_OPEN = 3
 """After so many claims with neither a proof nor a counterexample a mutant is left open."""
@@ -36,7 +37,7 @@ class TriedMutant(NamedTuple):
     conjuncts: tuple[str, ...] = ()
     """All conjuncts that break in the counterexample."""
     size: int = 0
-    """How large the logs and numbers of the counterexample are."""
+    """The size of the counterexample's logs and numbers."""
     left_open: tuple[str, ...] = ()
     """The first few conjuncts for which neither a proof nor a counterexample was found, each with its action."""
 
@@ -48,7 +49,7 @@ class _Enough(Exception):  # noqa: N818 - not an error: the search has its resul
 def found(theorem: str, mutants: Sequence[str]) -> Iterator[TriedMutant]:
     """The result for a theorem with each of these mutants."""
     known = THEOREMS[theorem]
-    unweakened = Unweakened(known, ProofSettings(theorem, known.replicas))
+    unweakened = TheoremOutcomes(known, ProofSettings(theorem, known.replicas))
     for mutant in mutants:
         settings = ProofSettings(theorem, known.replicas, mutant, effort=EFFORT_BY_OUTCOME)
         yield _found(mutant, WeakenedObligations(known, settings, unweakened))
@@ -112,7 +113,7 @@ def main() -> None:
 
 
 def _rows_in(file: Path, known: Sequence[str]) -> dict[str, Any]:
-    """What a file says of the mutants that there still are."""
+    """A file's rows about the mutants that there still are."""
     rows = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     return {row["mutant"]: row for row in rows if row["mutant"] in known}
 

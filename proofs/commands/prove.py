@@ -6,7 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -14,21 +14,22 @@ from typing import Any
 
 import z3
 
-from model_check.core.exploration import Limits, Trace, uninterrupted
-from model_check.core.model import Model, Property, when
-from model_check.engines.explorer import explorer
-from model_check.traces.encode import trace_as_json
-from model_check.traces.render import length_in_words, trace_table
-from proofs.commands.choice import obligations_of, proof_of
-from proofs.induction.claims import Obligation, Status, gravest
-from proofs.induction.invariant import Theorem
-from proofs.induction.proof import Proof
-from proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
-from proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
-from proofs.refutation.weakened import WeakenedObligations, WeakenedSearch
-from proofs.settings import ANY, ProofSettings
-from proofs.symbolic.brokers import Brokers
-from proofs.theorems import REFUTABLE, THEOREMS, by_runs
+from kspec.model_check.core.exploration import Limits, Trace, uninterrupted
+from kspec.model_check.core.model import Model, Property, when
+from kspec.model_check.core.processes import worked_apart
+from kspec.model_check.engines.explorer import explorer
+from kspec.model_check.traces.encode import trace_as_json
+from kspec.model_check.traces.render import length_in_words, trace_table
+from kspec.proofs.commands.choice import obligations_of, proof_of
+from kspec.proofs.induction.claims import Obligation, Status, gravest
+from kspec.proofs.induction.invariant import Theorem
+from kspec.proofs.induction.proof import Proof
+from kspec.proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
+from kspec.proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
+from kspec.proofs.refutation.weakened import WeakenedObligations, WeakenedSearch
+from kspec.proofs.settings import ANY, ProofSettings
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.theorems import OF_GROUPS, REFUTABLE, THEOREMS, by_runs, consumer_group
 
 MOST_REPLICAS_OF_WITNESS = 3
 
@@ -55,7 +56,7 @@ Report = Callable[[Sequence[Obligation], int, int], None]
 
 
 @dataclass(slots=True)
-class Outcome:
+class TheoremOutcome:
     """The outcome for a theorem."""
 
     settings: ProofSettings
@@ -110,7 +111,9 @@ class Outcome:
         counts = Counter(IN_WORDS[obligation.status] for obligation in self.obligations)
         told = ", ".join(f"{counts[word]} {word}" for word in IN_WORDS.values() if counts[word]) or "nothing is asked anew"
         weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
-        lines = [f"{self.settings.theorem}{weakened}, {self.settings.replicas_in_words}: {IN_WORDS[self.status]} ({told})"]
+        of_groups = self.settings.theorem in OF_GROUPS
+        number = "any number of members" if of_groups else self.settings.replicas_in_words
+        lines = [f"{self.settings.theorem}{weakened}, {number}: {IN_WORDS[self.status]} ({told})"]
         if "stopped" in {obligation.status for obligation in self.obligations}:
             lines.append(
                 f"  the clock stopped Z3 where one question took {self.settings.time_limit:g} s: that is no answer, and on a"
@@ -119,7 +122,7 @@ class Outcome:
         if self.is_weakened:
             lines += self._unchanged_in_words()
         if self.status == "proved":
-            lines.append(f"  {THEOREMS[self.settings.theorem].summary}")
+            lines.append(f"  {(OF_GROUPS if of_groups else THEOREMS)[self.settings.theorem].summary}")
         if self.witness is not None:
             _, trace = self.witness
             lines.append(f"  witness: a run of {length_in_words(trace)}; what it ends in is what the theorem speaks of")
@@ -138,11 +141,18 @@ class Outcome:
         return lines + ([f"  not looked at: {', '.join(_names(self.left_out))}"] if self.left_out else [])
 
 
-def prove(settings: ProofSettings, workers: int, report: Report = lambda obligations, done, tasks: None) -> Outcome:
+def prove(settings: ProofSettings, workers: int, report: Report = lambda obligations, done, tasks: None) -> TheoremOutcome:
     """Prove a theorem, and search for a counterexample if that fails."""
     if by_runs(settings.theorem, settings.runs_from):
         return _refute(settings, report)
-    outcome = Outcome(settings)
+    outcome = TheoremOutcome(settings)
+    if settings.theorem in OF_GROUPS:
+        tasks_of_group = consumer_group.tasks()
+        for done, (step, state) in enumerate(tasks_of_group, start=1):
+            found = consumer_group.obligations(settings, step, state)
+            outcome.obligations += found
+            report(found, done, len(tasks_of_group))
+        return outcome
     obligations = obligations_of(THEOREMS[settings.theorem], settings)
     tasks = obligations.tasks()
     if isinstance(obligations, WeakenedObligations):
@@ -161,7 +171,7 @@ def prove(settings: ProofSettings, workers: int, report: Report = lambda obligat
     return outcome
 
 
-def _changed(obligations: WeakenedObligations, outcome: Outcome, report: Report) -> list[str]:
+def _changed(obligations: WeakenedObligations, outcome: TheoremOutcome, report: Report) -> list[str]:
     """The tasks that a weakened rule changes, up to the first one with a counterexample."""
     settings, tasks, search = obligations.settings, obligations.tasks(), WeakenedSearch(obligations)
     changed: list[str] = []
@@ -205,13 +215,13 @@ def witness(theorem: Theorem, replicas: int) -> tuple[Model, Trace] | None:
     return (model, verdict.trace) if verdict.trace is not None else None
 
 
-def _refute(settings: ProofSettings, report: Report) -> Outcome:
+def _refute(settings: ProofSettings, report: Report) -> TheoremOutcome:
     """Search for a shortest run that violates the model's property, one length at a time."""
     refutable = REFUTABLE[settings.theorem]
     model = refutable.build(settings.number_of_replicas)
     prop = model.property_named(refutable.prop)
     assert prop is not None, f"model {model.name} has no property {refutable.prop}"
-    outcome = Outcome(settings)
+    outcome = TheoremOutcome(settings)
 
     def told(depth: Depth) -> None:
         if depth.violated is None:
@@ -240,17 +250,10 @@ def _results(settings: ProofSettings, tasks: list[str], workers: int) -> Iterato
         _start(settings)
         yield from ((task, _work(task)) for task in tasks)
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _start_forking, (settings,)) as executor:
-        futures = {executor.submit(_work_apart, task): task for task in tasks}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for worker in multiprocessing.active_children():  # otherwise they would finish their current tasks
-                worker.terminate()
-            raise
+    with worked_apart(_work_apart, tasks, workers, _start_forking, (settings,)) as futures:
+        of_future = dict(zip(futures, tasks, strict=True))
+        for future in as_completed(futures):
+            yield of_future[future], future.result()
 
 
 _at_work: list[tuple[Proof, Search]] = []
@@ -316,7 +319,7 @@ def _send(task: str, sender: Connection) -> None:
         sender.send(error)
 
 
-def _explain(outcome: Outcome, by_task: dict[str, list[Obligation]]) -> None:
+def _explain(outcome: TheoremOutcome, by_task: dict[str, list[Obligation]]) -> None:
     """Find the first counterexample once more, in this process, to show it."""
     refuted = [
         (task, obligation)

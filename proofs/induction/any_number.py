@@ -9,14 +9,14 @@ from typing import Any
 
 import z3
 
-from model_check.core.model import Action, Local
-from proofs.induction.invariant import Conjunct, Instance, Theorem
-from proofs.induction.obligations import Obligations
-from proofs.settings import ProofSettings
-from proofs.symbolic.anyone import ANOTHER, ANYONE, EVERY_OTHER, IS_OTHER, ONE, PREMISES, speaks_of_others
-from proofs.symbolic.brokers import Brokers
-from proofs.symbolic.relation import as_formula
-from proofs.symbolic.state import SymbolicState
+from kspec.model_check.core.model import Action, Local
+from kspec.proofs.induction.invariant import Conjunct, Instance, Theorem
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.settings import ProofSettings
+from kspec.proofs.symbolic.anyone import ANOTHER, ANYONE, EVERY_OTHER, IS_OTHER, ONE, PREMISES, speaks_of_others
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.symbolic.relation import as_formula
+from kspec.proofs.symbolic.state import SymbolicState
 
 
 class ObligationsForAnyNumber(Obligations):

@@ -9,13 +9,13 @@ from typing import Any
 
 import z3
 
-from model_check.core.model import Action
-from proofs.induction.claims import PROPERTIES, Claim
-from proofs.induction.invariant import ReplicaView
-from proofs.induction.obligations import Obligations
-from proofs.symbolic.log import in_order
-from proofs.symbolic.relation import SymbolicStep, outcomes
-from proofs.symbolic.terms import conjunction
+from kspec.model_check.core.model import Action
+from kspec.proofs.induction.claims import PROPERTIES, Claim
+from kspec.proofs.induction.invariant import ReplicaView
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.symbolic.log import in_order
+from kspec.proofs.symbolic.relation import SymbolicStep, outcomes
+from kspec.proofs.symbolic.terms import conjunction
 
 IN_ORDER = "LogsInOrder"
 """The premise of the laws of the log algebra: in a log, epochs never go back."""

@@ -11,15 +11,15 @@ from typing import Any
 
 import z3
 
-from model_check.models.published.exchange import ask
-from proofs.induction.claims import Claim
-from proofs.induction.obligations import Obligations
-from proofs.symbolic.log import SymbolicLog
-from proofs.symbolic.paths import assume, explore
-from proofs.symbolic.terms import conjunction
-from proofs.symbolic.values import SymbolicInt, number
-from spec.published.truncation import truncate_to_common_epoch
-from spec.published.versions import Protocol
+from kspec.model_check.models.published.exchange import ask
+from kspec.proofs.induction.claims import Claim
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.symbolic.log import SymbolicLog
+from kspec.proofs.symbolic.paths import assume, explore
+from kspec.proofs.symbolic.terms import conjunction
+from kspec.proofs.symbolic.values import SymbolicInt, number
+from kspec.spec.published.truncation import truncate_to_common_epoch
+from kspec.spec.published.versions import Protocol
 
 TASK = "truncate_to_common_epoch"
 

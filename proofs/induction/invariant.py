@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.core.model import Model
-from proofs.settings import Replicas
-from proofs.symbolic.brokers import Brokers, SymbolicSet
-from proofs.symbolic.logic import any_of
-from proofs.symbolic.terms import conjunction
-from proofs.symbolic.values import Kind, SymbolicBool, SymbolicInt, truth
-from spec.mutation import Mutant, RulesT
-from spec.values import BrokerId, Offset
+from kspec.model_check.core.model import Model
+from kspec.proofs.settings import Replicas
+from kspec.proofs.symbolic.brokers import Brokers, SymbolicSet
+from kspec.proofs.symbolic.logic import any_of
+from kspec.proofs.symbolic.terms import conjunction
+from kspec.proofs.symbolic.values import Kind, SymbolicBool, SymbolicInt, truth
+from kspec.spec.mutation import Mutant, RulesT
+from kspec.spec.values import BrokerId, Offset
 
 
 class StateView:

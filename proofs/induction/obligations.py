@@ -9,15 +9,15 @@ from typing import Any
 
 import z3
 
-from model_check.core.model import Action, Local
-from proofs.induction.claims import INIT, PROPERTIES, Claim
-from proofs.induction.invariant import Conjunct, Instance, StateView, Theorem, instances
-from proofs.settings import ProofSettings
-from proofs.symbolic.brokers import Brokers
-from proofs.symbolic.relation import SymbolicStep, as_formula, step
-from proofs.symbolic.state import SymbolicState, initial_state, shapes_of, unknown_state
-from proofs.symbolic.terms import conjunction
-from proofs.symbolic.values import Name, truth
+from kspec.model_check.core.model import Action, Local
+from kspec.proofs.induction.claims import INIT, PROPERTIES, Claim
+from kspec.proofs.induction.invariant import Conjunct, Instance, StateView, Theorem, instances
+from kspec.proofs.settings import ProofSettings
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.symbolic.relation import SymbolicStep, as_formula, step
+from kspec.proofs.symbolic.state import SymbolicState, initial_state, shapes_of, unknown_state
+from kspec.proofs.symbolic.terms import conjunction
+from kspec.proofs.symbolic.values import Name, truth
 
 
 class Obligations:

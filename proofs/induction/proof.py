@@ -3,10 +3,10 @@
 import time
 from collections.abc import Sequence
 
-from proofs.effort import StoppedByClockError
-from proofs.induction.claims import PATHS, Claim, Obligation, Status, gravest
-from proofs.induction.obligations import Obligations
-from proofs.induction.strategies.strategy import OnFailure, Strategy
+from kspec.proofs.effort import StoppedByClockError
+from kspec.proofs.induction.claims import PATHS, Claim, Obligation, Status, gravest
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.induction.strategies.strategy import OnFailure, Strategy
 
 
 class Proof:

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.core.exploration import Trace, TraceStep
-from model_check.core.files import write_whole
-from model_check.core.model import Model, Property, Slot
-from model_check.models import MODELS
-from proofs.effort import EMERGENCY_OF_RUNS_S, Effort, StoppedByClockError
-from proofs.refutation.finite import SmallNumbers, spelled_out
-from proofs.symbolic.brokers import Brokers
-from proofs.symbolic.relation import as_formula, step
-from proofs.symbolic.shapes import Shape
-from proofs.symbolic.state import SymbolicState, shapes_of, terms
-from proofs.symbolic.terms import conjunction, disjunction, negation
+from kspec.model_check.core.exploration import Trace, TraceStep
+from kspec.model_check.core.files import write_whole
+from kspec.model_check.core.model import Model, Property, Slot
+from kspec.model_check.models import MODELS
+from kspec.proofs.effort import EMERGENCY_OF_RUNS_S, Effort, StoppedByClockError
+from kspec.proofs.refutation.finite import SmallNumbers, spelled_out
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.symbolic.relation import as_formula, step
+from kspec.proofs.symbolic.shapes import Shape
+from kspec.proofs.symbolic.state import SymbolicState, shapes_of, terms
+from kspec.proofs.symbolic.terms import conjunction, disjunction, negation
 
 
 class Refutable(NamedTuple):
@@ -43,7 +43,7 @@ MOST_STATES = 20
 """The length of runs at which the search gives up."""
 
 TACTIC = z3.Then("simplify", "propagate-values", "solve-eqs", "simplify", "bit-blast", "sat")
-"""How Z3 searches for runs: all numbers are small, so bit vectors are enough."""
+"""The tactic of Z3 in the search for runs: all numbers are small, so bit vectors are enough."""
 
 TIME, NEXT = z3.Ints("time next-time")
 CHOSEN = z3.Function("chosen action", z3.IntSort(), z3.IntSort())

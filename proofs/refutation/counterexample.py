@@ -11,25 +11,25 @@ from typing import Any, NamedTuple
 import z3
 from z3 import z3util
 
-from model_check.core.exploration import Limits, Trace, TraceStep, uninterrupted
-from model_check.core.model import Action, Model, Property, Slot, State, when
-from model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
-from proofs.effort import Effort
-from proofs.induction.claims import INIT, PROPERTIES, Claim
-from proofs.induction.invariant import Conjunct, StateView, Theorem, holds_in, violations
-from proofs.induction.obligations import Obligations
-from proofs.refutation.finite import SpelledOut
-from proofs.settings import ANY
-from proofs.symbolic.brokers import Brokers
-from proofs.symbolic.shapes import INT
-from proofs.symbolic.terms import negation
-from proofs.symbolic.values import Name, truth
+from kspec.model_check.core.exploration import Limits, Trace, TraceStep, uninterrupted
+from kspec.model_check.core.model import Action, Model, Property, Slot, State, when
+from kspec.model_check.traces.render import action_in_words, field_name, owner, party_name, slot_in_words
+from kspec.proofs.effort import Effort
+from kspec.proofs.induction.claims import INIT, PROPERTIES, Claim
+from kspec.proofs.induction.invariant import Conjunct, StateView, Theorem, holds_in, violations
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.refutation.finite import SpelledOut
+from kspec.proofs.settings import ANY
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.symbolic.shapes import INT
+from kspec.proofs.symbolic.terms import negation
+from kspec.proofs.symbolic.values import Name, truth
 
 SIZES = (1, 2, 3)
 """The sizes that are tried in turn: lengths of logs, and last epochs."""
 
 SIMPLER, AT_ONCE = 20_000_000, 1_000_000
-"""How much Z3 may do to simplify a counterexample, and to simplify it in one slot; in its own units."""
+"""The limit of Z3 to simplify a counterexample, and to simplify it in one slot; in its own units."""
 
 ROUND = 100_000
 """The units for each state that Z3 finds and Python checks against the invariant: the check takes about as long."""
@@ -87,7 +87,7 @@ def _rows(values: list[tuple[Slot, str, str]]) -> list[str]:
     return [line for _, line in sorted(rows, key=lambda row: row[0])]
 
 
-class Explored:
+class BoundedState:
     """A state of the bounded model, as conjuncts read it; slots that it lacks have their initial value."""
 
     def __init__(self, model: Model, state: State) -> None:
@@ -101,7 +101,7 @@ class Explored:
 
 def explored_view(theorem: Theorem, model: Model, state: State, replicas: int) -> StateView:
     """A state of the bounded model as conjuncts read it."""
-    return theorem.view(Explored(model, state).at, Brokers(range(1, replicas + 1)))
+    return theorem.view(BoundedState(model, state).at, Brokers(range(1, replicas + 1)))
 
 
 def failing(theorem: Theorem, conjuncts: list[Conjunct], model: Model, state: State, replicas: int, size: int) -> list[str]:
@@ -344,10 +344,10 @@ def reachable(counterexample: Counterexample, theorem: Theorem, mutant: str | No
 
     At most `most_states` of that model are explored.
     """
-    from model_check.engines.explorer import explorer  # noqa: PLC0415
+    from kspec.model_check.engines.explorer import explorer  # noqa: PLC0415
 
     model = theorem.bounded(counterexample.replicas, counterexample.size, counterexample.size, mutant)
-    found = Explored(counterexample.model, counterexample.trace[0].state)
+    found = BoundedState(counterexample.model, counterexample.trace[0].state)
     start = tuple(found.at(slot.name, slot.key) for slot in model.slots)
     elsewhere = Property("Elsewhere", "always", (when(lambda *state: state != start, *model.slots),), "not this state")
     result = uninterrupted(explorer("reference")(model, [elsewhere], Limits(True, most_states)))

@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model_check.core.exploration import Limits, uninterrupted
-from model_check.core.model import Property, when
-from model_check.engines.explorer import explorer
-from proofs.induction.invariant import Conjunct, Theorem, holds_in
-from proofs.induction.obligations import Obligations
-from proofs.induction.proof import Proof
-from proofs.induction.strategies.search import BySearch
-from proofs.refutation.counterexample import Counterexample, CounterexampleSearch, explored_view
-from proofs.settings import ProofSettings
+from kspec.model_check.core.exploration import Limits, uninterrupted
+from kspec.model_check.core.model import Property, when
+from kspec.model_check.engines.explorer import explorer
+from kspec.proofs.induction.invariant import Conjunct, Theorem, holds_in
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.induction.proof import Proof
+from kspec.proofs.induction.strategies.search import BySearch
+from kspec.proofs.refutation.counterexample import Counterexample, CounterexampleSearch, explored_view
+from kspec.proofs.settings import ProofSettings
 
 EFFORT = 10_000_000
-"""How much Z3 may do to prove that a candidate is kept, in its own units."""
+"""The limit of Z3 to prove that a candidate is kept, in its own units."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,23 +15,23 @@ from types import CodeType
 
 import z3
 
-from model_check.core.model import Action
-from proofs.induction.by_outcome import ObligationsByOutcome
-from proofs.induction.claims import INIT, PROPERTIES, Claim
-from proofs.induction.invariant import Theorem
-from proofs.refutation.counterexample import EVERYTHING, SIZES, Counterexample, CounterexampleSearch
-from proofs.settings import ProofSettings
-from proofs.symbolic.relation import SymbolicStep
-from proofs.symbolic.terms import conjunction
+from kspec.model_check.core.model import Action
+from kspec.proofs.induction.by_outcome import ObligationsByOutcome
+from kspec.proofs.induction.claims import INIT, PROPERTIES, Claim
+from kspec.proofs.induction.invariant import Theorem
+from kspec.proofs.refutation.counterexample import EVERYTHING, SIZES, Counterexample, CounterexampleSearch
+from kspec.proofs.settings import ProofSettings
+from kspec.proofs.symbolic.relation import SymbolicStep
+from kspec.proofs.symbolic.terms import conjunction
 
 SLICES = (1_500_000, 6_000_000)
-"""How much Z3 may do to find a counterexample to one claim, in each round; in its own units."""
+"""The limit of Z3 to find a counterexample to one claim, in each round; in its own units."""
 
 SEARCH_IN_TASK = 150_000_000
-"""How much Z3 may do to find a counterexample to any claim of a task."""
+"""The limit of Z3 to find a counterexample to any claim of a task."""
 
 
-class Unweakened:
+class TheoremOutcomes:
     """The outcomes of a theorem's actions, with every rule as it is."""
 
     def __init__(self, theorem: Theorem, settings: ProofSettings) -> None:
@@ -72,9 +72,9 @@ def calls() -> Iterator[set[CodeType]]:
 class WeakenedObligations(ObligationsByOutcome):
     """The new obligations of a theorem by outcome if one rule is weakened."""
 
-    def __init__(self, theorem: Theorem, settings: ProofSettings, unweakened: Unweakened | None = None) -> None:
+    def __init__(self, theorem: Theorem, settings: ProofSettings, unweakened: TheoremOutcomes | None = None) -> None:
         super().__init__(theorem, settings)
-        self.unweakened = unweakened or Unweakened(theorem, settings)
+        self.unweakened = unweakened or TheoremOutcomes(theorem, settings)
         self._new: dict[str, list[SymbolicStep]] = {}
 
     def outcomes(self, label: str, action: Action) -> list[SymbolicStep]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import z3
 
-from model_check.core.model import Local
-from proofs.symbolic.brokers import IS_BROKER, Brokers
-from proofs.symbolic.values import Name, number
-from spec.values import NO_LEADER, BrokerId
+from kspec.model_check.core.model import Local
+from kspec.proofs.symbolic.brokers import IS_BROKER, Brokers
+from kspec.proofs.symbolic.values import Name, number
+from kspec.spec.values import NO_LEADER, BrokerId
 
 ONE, ANOTHER, EVERY_OTHER = (Name(name, BrokerId) for name in ("a", "b", "every other broker"))
 

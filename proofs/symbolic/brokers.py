@@ -6,9 +6,9 @@ from typing import Any
 
 import z3
 
-from proofs.symbolic.paths import decide
-from proofs.symbolic.terms import conjunction, disjunction, negation, parts_of
-from proofs.symbolic.values import Name, SymbolicBool, SymbolicInt, number
+from kspec.proofs.symbolic.paths import decide
+from kspec.proofs.symbolic.terms import conjunction, disjunction, negation, parts_of
+from kspec.proofs.symbolic.values import Name, SymbolicBool, SymbolicInt, number
 
 IS_BROKER = z3.Function("is a broker", z3.IntSort(), z3.BoolSort())
 """Says which numbers are brokers' ids if there is any number of brokers: nothing is known of it."""

@@ -12,13 +12,13 @@ from typing import Any
 
 import z3
 
-from proofs import laws
-from proofs.symbolic.paths import assume, decide, fresh, fresh_function, remembered
-from proofs.symbolic.terms import choice, conjunction, disjunction
-from proofs.symbolic.values import Kind, SymbolicBool, SymbolicInt, formula, number
-from spec.log.batch import Batches
-from spec.log.record_log import RecordLog
-from spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
+from kspec.proofs import laws
+from kspec.proofs.symbolic.paths import assume, decide, fresh, fresh_function, remembered
+from kspec.proofs.symbolic.terms import choice, conjunction, disjunction
+from kspec.proofs.symbolic.values import Kind, SymbolicBool, SymbolicInt, formula, number
+from kspec.spec.log.batch import Batches
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.values import NO_EPOCH, NO_VALUE, Epoch, EpochEndOffset, Offset, Record
 
 Column = Callable[[Any], z3.ArithRef]
 """A number for each offset."""
@@ -254,7 +254,7 @@ def kinds_in_laws() -> dict[str, Kind]:
 
 
 def law_as_formula(law: laws.Law, arguments: dict[str, Any]) -> z3.BoolRef:
-    """What a law says about these values, and about all values of its other parameters."""
+    """A law's statement about these values, and about all values of its other parameters."""
     bound = [name for name in sorted(law.parameters) if name not in arguments]
     variables = {name: z3.Int(_any(name)) for name in bound}
     values = arguments | {name: SymbolicInt(variable) for name, variable in variables.items()}

@@ -7,12 +7,12 @@ from typing import Any
 
 import z3
 
-from proofs.symbolic.brokers import SymbolicSet
-from proofs.symbolic.log import SymbolicLog
-from proofs.symbolic.shapes import SymbolicSetOfSets
-from proofs.symbolic.terms import conjunction, disjunction, negation
-from proofs.symbolic.values import SymbolicBool, SymbolicEnum, SymbolicInt, SymbolicOptional, number, truth
-from spec.values import NO_EPOCH
+from kspec.proofs.symbolic.brokers import SymbolicSet
+from kspec.proofs.symbolic.log import SymbolicLog
+from kspec.proofs.symbolic.shapes import SymbolicSetOfSets
+from kspec.proofs.symbolic.terms import conjunction, disjunction, negation
+from kspec.proofs.symbolic.values import SymbolicBool, SymbolicEnum, SymbolicInt, SymbolicOptional, number, truth
+from kspec.spec.values import NO_EPOCH
 
 Truth = Any
 """A `bool`, or a `SymbolicBool`."""

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import z3
 
-from proofs.effort import Effort
-from proofs.symbolic.terms import conjunction, disjunction, settled
+from kspec.proofs.effort import Effort
+from kspec.proofs.symbolic.terms import conjunction, disjunction, settled
 
 FEASIBILITY = 1_500_000
-"""How much Z3 may do to rule a path out, in its own units. A path that is not ruled out is kept, which is always sound."""
+"""The limit of Z3 to rule a path out, in its own units. A path that is not ruled out is kept, which is always sound."""
 
 
 class Fork(NamedTuple):
-    """Which way a run went at a comparison. `forced`: the known facts about the state rule out the other way."""
+    """The way of a run at a comparison. `forced`: the known facts about the state rule out the other way."""
 
     term: z3.BoolRef
     answer: bool
@@ -61,7 +61,7 @@ class Path(NamedTuple):
 
 
 def facts_of(paths: Sequence[Path]) -> z3.BoolRef:
-    """What the laws say about values that came up, under the conditions of their paths; each once."""
+    """The statements of the laws about values that came up, under the conditions of their paths; each once."""
     told: dict[tuple[int, ...], z3.BoolRef] = {}
     for path in paths:
         for count, fact in path.learned:
@@ -127,13 +127,13 @@ class _InfeasibleError(Exception):
 
 
 class Turn(NamedTuple):
-    """Which way a run goes at a comparison, and whether the other way is feasible, too."""
+    """The way of a run at a comparison, and whether the other way is feasible, too."""
 
     answer: bool
     forks: bool
 
 
-class _Run:
+class _PathRun:
     """One run of the function under evaluation."""
 
     def __init__(self, prefix: tuple[Turn, ...], solver: z3.Solver | None) -> None:
@@ -159,7 +159,7 @@ class _Run:
         return answer != z3.unsat, self.solver.model() if answer == z3.sat else None
 
     def decide(self, term: z3.BoolRef, simpler: z3.BoolRef) -> bool:
-        """Which way this run goes at `term`, which `simpler` is equivalent to. Z3 is not asked what is decided already."""
+        """The way of this run at `term`, which `simpler` is equivalent to. Z3 is not asked what is decided already."""
         positive, asked = (simpler.arg(0), False) if z3.is_not(simpler) else (simpler, True)
         key = positive.get_id()
         if key not in self.decided:
@@ -190,7 +190,7 @@ class _Explorations:
     """The runs under way, one inside the other, and the number of explorations, which is in the names of fresh values."""
 
     def __init__(self) -> None:
-        self.runs: list[_Run] = []
+        self.runs: list[_PathRun] = []
         self.count = 0
 
 
@@ -198,7 +198,7 @@ _EXPLORATIONS = _Explorations()
 
 
 def decide(term: z3.BoolRef) -> bool:
-    """Which way the current run goes at the condition `term`."""
+    """The way of the run at a condition `term`."""
     simpler = z3.simplify(term)
     known = settled(simpler)
     if known is not None:
@@ -267,7 +267,7 @@ def explore(function: Callable[[], Any], assumptions: Sequence[z3.BoolRef] | z3.
     waiting: list[tuple[Turn, ...]] = [()]
     paths = []
     while waiting:
-        run = _Run(waiting.pop(), solver)
+        run = _PathRun(waiting.pop(), solver)
         if solver is not None:
             solver.push()
         _EXPLORATIONS.runs.append(run)

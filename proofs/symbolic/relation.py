@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import z3
 
-from model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
-from proofs.symbolic.paths import Path, explore, facts_of, joined, joined_truth, numbered_anew
-from proofs.symbolic.shapes import plain
-from proofs.symbolic.state import Key, SymbolicState
-from proofs.symbolic.terms import conjunction
-from proofs.symbolic.values import truth
+from kspec.model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
+from kspec.proofs.symbolic.paths import Path, explore, facts_of, joined, joined_truth, numbered_anew
+from kspec.proofs.symbolic.shapes import plain
+from kspec.proofs.symbolic.state import Key, SymbolicState
+from kspec.proofs.symbolic.terms import conjunction
+from kspec.proofs.symbolic.values import truth
 
 
 class SymbolicStep(NamedTuple):

@@ -1,4 +1,4 @@
-"""How values of a type are represented in Z3: derived from the types of their fields, never listed by hand.
+"""Representations of a type's values in Z3: derived from the types of their fields, never listed by hand.
 
 A `Shape` makes an unknown value of its type (new Z3 functions of the value's key), lifts a Python value, chooses between
 two values, compares them, and reads a value back from a Z3 model.
@@ -12,13 +12,13 @@ from typing import Any
 
 import z3
 
-from proofs.symbolic.brokers import Brokers, SymbolicSet
-from proofs.symbolic.log import SymbolicLog
-from proofs.symbolic.paths import decide
-from proofs.symbolic.terms import choice, conjunction, disjunction
-from proofs.symbolic.values import Kind, SymbolicBool, SymbolicEnum, SymbolicInt, SymbolicOptional, number, truth
-from spec.log.record_log import RecordLog
-from spec.values import BrokerId, Epoch, Offset, Record
+from kspec.proofs.symbolic.brokers import Brokers, SymbolicSet
+from kspec.proofs.symbolic.log import SymbolicLog
+from kspec.proofs.symbolic.paths import decide
+from kspec.proofs.symbolic.terms import choice, conjunction, disjunction
+from kspec.proofs.symbolic.values import Kind, SymbolicBool, SymbolicEnum, SymbolicInt, SymbolicOptional, number, truth
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.values import BrokerId, Epoch, Offset, Record
 
 Keys = tuple[Any, ...]
 """Identifies one of many values of a kind: empty if there is only one value, or a broker, or an epoch."""
@@ -30,7 +30,7 @@ Unknown = Callable[..., Any]
 """A family of values: one for each key."""
 
 
-class Written:
+class TermKey:
     """A simplified term as a key: equal to another term that is written the same way.
 
     The term is kept. Its id alone would not be a key: Z3 reuses the id of a term that is gone.
@@ -42,14 +42,14 @@ class Written:
         self.term: z3.ExprRef = z3.simplify(number(term) if isinstance(term, int) else term)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Written) and bool(self.term.eq(other.term))
+        return isinstance(other, TermKey) and bool(self.term.eq(other.term))
 
     def __hash__(self) -> int:
         return int(self.term.hash())
 
 
 class Shape:
-    """What the prover knows about a type. This class is for whole numbers; the others override it."""
+    """The prover's knowledge of a type. This class is for whole numbers; the others override it."""
 
     def unknown(self, name: str, keys: int) -> Unknown:
         """Unknown values of this type, one for each `keys` numbers."""
@@ -78,7 +78,7 @@ class Shape:
 
     def outline(self, value: Any) -> Any:
         """The terms of a lifted value as a key: the same for values that are written the same way."""
-        return Written(value.term)
+        return TermKey(value.term)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         """States that nothing in a lifted value is above `most`, so that it is readable. Numbers below 0 mean nothing."""
@@ -119,7 +119,7 @@ class EnumShape(Shape):
         self.kind, self.members = kind, list(kind)
 
     def outline(self, value: Any) -> Any:
-        return Written(value.position)
+        return TermKey(value.position)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.And(value.position >= 0, value.position < len(self.members))
@@ -148,7 +148,7 @@ class OptionalShape(Shape):
         self.inner = inner
 
     def outline(self, value: Any) -> Any:
-        return Written(value.present), None if value.value is None else self.inner.outline(value.value)
+        return TermKey(value.present), None if value.value is None else self.inner.outline(value.value)
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True) if value.value is None else self.inner.small(value.value, most)
@@ -190,7 +190,7 @@ class SetShape(Shape):
         self.brokers = brokers
 
     def outline(self, value: Any) -> Any:
-        return tuple(Written(value.has(broker)) for broker in _known_ids(self.brokers))
+        return tuple(TermKey(value.has(broker)) for broker in _known_ids(self.brokers))
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)
@@ -290,7 +290,7 @@ class LogShape(Shape):
 
     def outline(self, value: Any) -> Any:
         terms = (value.start, value.end, value.epoch(_ANYWHERE), value.value(_ANYWHERE), value.opened)
-        return tuple(map(Written, terms))
+        return tuple(map(TermKey, terms))
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         ends = z3.And(value.start >= 0, value.end >= value.start, value.end <= most)
@@ -359,7 +359,7 @@ class SetOfSetsShape(Shape):
 
     def outline(self, value: Any) -> Any:
         flags = [z3.Bool(f"broker {broker} in") for broker in _known_ids(self.brokers)]
-        return Written(value.holds(flags))
+        return TermKey(value.holds(flags))
 
     def small(self, value: Any, most: int) -> z3.BoolRef:
         return z3.BoolVal(True)

@@ -5,11 +5,11 @@ from typing import Any
 
 import z3
 
-from model_check.core.model import Model, Slot
-from proofs.symbolic.brokers import Brokers
-from proofs.symbolic.shapes import Shape, Unknown, shape_of
-from proofs.symbolic.values import Kind, Name, number
-from spec.values import BrokerId
+from kspec.model_check.core.model import Model, Slot
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.symbolic.shapes import Shape, Unknown, shape_of
+from kspec.proofs.symbolic.values import Kind, Name, number
+from kspec.spec.values import BrokerId
 
 Key = Any
 """A slot's key: a broker's id, an epoch (which may be symbolic), or `None`."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import z3
 
-from proofs.symbolic.paths import decide, explore
-from proofs.symbolic.terms import conjunction, settled
+from kspec.proofs.symbolic.paths import decide, explore
+from kspec.proofs.symbolic.terms import conjunction, settled
 
 
 class SymbolicBool:
@@ -94,7 +94,7 @@ class SymbolicInt:
 
 
 Kind = Any
-"""What a number is about, by its type: an `Offset`, an `Epoch`, a `PartitionEpoch` or another `NewType` of numbers."""
+"""The kind of a number, by its type: an `Offset`, an `Epoch`, a `PartitionEpoch` or another `NewType` of numbers."""
 
 
 class Name(SymbolicInt):

@@ -1,11 +1,12 @@
 """The theorems by name, and the refuted claims."""
 
-from proofs.effort import EMERGENCY_OF_RUNS_S, EMERGENCY_S
-from proofs.induction.invariant import Theorem
-from proofs.refutation.bounded import Refutable
-from proofs.theorems.async_isr import ASYNC_ISR_THEOREM
-from proofs.theorems.kafka_next.theorem import KAFKA_NEXT_POWER_LOSS_THEOREM, KAFKA_NEXT_THEOREM
-from proofs.theorems.kip_320 import KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM, KIP_320_THEOREM
+from kspec.proofs.effort import EMERGENCY_OF_RUNS_S, EMERGENCY_S
+from kspec.proofs.induction.invariant import Theorem
+from kspec.proofs.refutation.bounded import Refutable
+from kspec.proofs.theorems.async_isr import ASYNC_ISR_THEOREM
+from kspec.proofs.theorems.consumer_group import CONSUMER_GROUP_THEOREM, GroupTheorem
+from kspec.proofs.theorems.kafka_next.theorem import KAFKA_NEXT_POWER_LOSS_THEOREM, KAFKA_NEXT_THEOREM
+from kspec.proofs.theorems.kip_320 import KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM, KIP_320_THEOREM
 
 THEOREMS: dict[str, Theorem] = {
     theorem.name: theorem
@@ -20,6 +21,9 @@ THEOREMS: dict[str, Theorem] = {
 }
 """The theorems that are proved by induction, and two claims whose induction fails."""
 
+OF_GROUPS: dict[str, GroupTheorem] = {CONSUMER_GROUP_THEOREM.name: CONSUMER_GROUP_THEOREM}
+"""The theorems about consumer groups: about one member and all others, so there is no number of them."""
+
 REFUTABLE: dict[str, Refutable] = {
     "truncate-to-hw": Refutable("truncate-to-hw", "WeakIsr", replicas=2, log_size=2, max_epoch=1),
     "kip-101": Refutable("kip-101", "WeakIsr", replicas=2, log_size=2, max_epoch=2),
@@ -31,7 +35,7 @@ REFUTABLE: dict[str, Refutable] = {
 
 def by_runs(name: str, runs_from: int | None) -> bool:
     """Whether a claim is refuted by runs: if that is asked for, or if it has no failing induction."""
-    return runs_from is not None or name not in THEOREMS
+    return runs_from is not None or (name not in THEOREMS and name not in OF_GROUPS)
 
 
 def default_replicas(name: str, runs_from: int | None) -> int:
@@ -40,14 +44,14 @@ def default_replicas(name: str, runs_from: int | None) -> int:
 
 
 EFFORT, EFFORT_BY_OUTCOME, EFFORT_OF_RUNS = 60_000_000, 240_000_000, 4_000_000_000
-"""How much Z3 may do, in its own units: for an obligation, for one that has many outcomes, and for all runs of a length."""
+"""Limits of Z3, in its own units: for an obligation, for one that has many outcomes, and for all runs of a length."""
 
 
 def default_effort(name: str, runs_from: int | None) -> int:
     """The default limit of Z3's work for an obligation, or for all runs of one length."""
     if by_runs(name, runs_from):
         return EFFORT_OF_RUNS
-    return EFFORT_BY_OUTCOME if THEOREMS[name].by_outcome else EFFORT
+    return EFFORT_BY_OUTCOME if name in THEOREMS and THEOREMS[name].by_outcome else EFFORT
 
 
 def default_time_limit(name: str, runs_from: int | None) -> float:
@@ -55,6 +59,6 @@ def default_time_limit(name: str, runs_from: int | None) -> float:
     return EMERGENCY_OF_RUNS_S if by_runs(name, runs_from) else EMERGENCY_S
 
 
-NAMES = tuple(dict.fromkeys((*THEOREMS, *REFUTABLE)))
+NAMES = tuple(dict.fromkeys((*THEOREMS, *OF_GROUPS, *REFUTABLE)))
 HOLDING = tuple(name for name, theorem in THEOREMS.items() if theorem.holds and not theorem.by_outcome)
 """Theorems that are true, and proved in seconds: those that are proved if none is named."""

@@ -8,17 +8,17 @@ proof shows that it always contains the controller's ISR.
 from math import inf
 from typing import Any
 
-from model_check.core.model import Model
-from model_check.core.parameters import resolve
-from model_check.models.published import async_isr
-from model_check.models.published.async_isr import LEADER, PARAMETERS
-from proofs.induction.invariant import StateView, Theorem, Witness, conjunct, weakened_rules
-from proofs.settings import Replicas
-from proofs.symbolic.logic import all_of, among, any_of, implies, member
-from proofs.symbolic.values import Name
-from spec.published.mutants import ISR_MUTANTS
-from spec.published.versions import ASYNC_ISR
-from spec.values import BrokerId, PartitionEpoch
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.parameters import resolve
+from kspec.model_check.models.published import async_isr
+from kspec.model_check.models.published.async_isr import LEADER, PARAMETERS
+from kspec.proofs.induction.invariant import StateView, Theorem, Witness, conjunct, weakened_rules
+from kspec.proofs.settings import Replicas
+from kspec.proofs.symbolic.logic import all_of, among, any_of, implies, member
+from kspec.proofs.symbolic.values import Name
+from kspec.spec.published.mutants import ISR_MUTANTS
+from kspec.spec.published.versions import ASYNC_ISR
+from kspec.spec.values import BrokerId, PartitionEpoch
 
 ANY_PARTITION_EPOCH, NEXT_PARTITION_EPOCH = (
     Name("partition epoch", PartitionEpoch),
@@ -40,7 +40,7 @@ def bounded(replicas: int, max_offset: int, max_partition_epoch: int, mutant: st
     return async_isr.build(ASYNC_ISR.name, ASYNC_ISR, resolve(ASYNC_ISR.name, PARAMETERS, given))
 
 
-class View(StateView):
+class AsyncIsrView(StateView):
     """A state as the conjuncts read it."""
 
     @property
@@ -67,28 +67,28 @@ class View(StateView):
 
 
 @conjunct("LeaderIsMember", "The leader is never removed from an ISR.")
-def leader_is_member(s: View) -> Any:
+def leader_is_member(s: AsyncIsrView) -> Any:
     return all_of(member(LEADER, s.leader.isr), member(LEADER, s.partition.isr))
 
 
 @conjunct("LeaderNotAhead", "The leader knows no partition epoch that the controller has not reached.")
-def leader_not_ahead(s: View) -> Any:
+def leader_not_ahead(s: AsyncIsrView) -> Any:
     return all_of(s.leader.partition_epoch >= 0, s.leader.partition_epoch <= s.partition.partition_epoch)
 
 
 @conjunct("RequestsNotAhead", "A proposal of the leader is based on the partition epoch that it knows.")
-def requests_not_ahead(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
+def requests_not_ahead(s: AsyncIsrView, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
     return implies(s.requested(isr, partition_epoch), partition_epoch <= s.leader.partition_epoch)
 
 
 @conjunct("RequestsCounted", "Until the controller answers, every proposed member counts as possibly in sync.")
-def requests_counted(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
+def requests_counted(s: AsyncIsrView, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
     current = all_of(s.requested(isr, partition_epoch), partition_epoch == s.leader.partition_epoch)
     return implies(all_of(current, member(replica, isr)), s.counts(replica))
 
 
 @conjunct("AnnouncementsNotAhead", "The controller announces its decisions.")
-def announcements_not_ahead(s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
+def announcements_not_ahead(s: AsyncIsrView, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch) -> Any:
     return implies(s.announced(isr, partition_epoch), partition_epoch <= s.partition.partition_epoch)
 
 
@@ -97,18 +97,18 @@ def announcements_not_ahead(s: View, isr: frozenset[BrokerId], partition_epoch: 
     "After an announcement that the leader has not seen, none of its requests is granted: the true ISR can only shrink.",
 )
 def announced_isr_covers_true_isr(
-    s: View, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId
+    s: AsyncIsrView, isr: frozenset[BrokerId], partition_epoch: PartitionEpoch, replica: BrokerId
 ) -> Any:
     unread = all_of(s.announced(isr, partition_epoch), partition_epoch > s.leader.partition_epoch)
     return implies(all_of(unread, member(replica, s.partition.isr)), member(replica, isr))
 
 
 @conjunct("MaximalIsrCoversTrueIsr", "So the high watermark waits for every member of the true ISR.")
-def maximal_isr_covers_true_isr(s: View, replica: BrokerId) -> Any:
+def maximal_isr_covers_true_isr(s: AsyncIsrView, replica: BrokerId) -> Any:
     return implies(member(replica, s.partition.isr), s.counts(replica))
 
 
-def committed_after_expansion(s: View) -> bool:
+def committed_after_expansion(s: AsyncIsrView) -> bool:
     """A witness: the ISR has shrunk and grown again, and its two members hold a record."""
     isr = s.partition.isr
     held = min(s.at("endOffset", replica) for replica in isr)
@@ -120,7 +120,7 @@ ASYNC_ISR_THEOREM = Theorem(
     summary="every member of the controller's ISR holds all records below the leader's high watermark",
     model=unbounded,
     bounded=bounded,
-    view=View,
+    view=AsyncIsrView,
     conjuncts=(
         leader_is_member,
         leader_not_ahead,

@@ -10,15 +10,15 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from model_check.core.model import Model, Slot, then
-from model_check.core.parameters import resolve
-from model_check.models import published
-from model_check.models.published.settings import NAMES, PARAMETERS, TRUNCATION
-from proofs.induction import exchange
-from proofs.induction.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
-from proofs.settings import ANY, Replicas
-from proofs.symbolic.anyone import ANYONE
-from proofs.symbolic.logic import (
+from kspec.model_check.core.model import Model, Slot, then
+from kspec.model_check.core.parameters import resolve
+from kspec.model_check.models import published
+from kspec.model_check.models.published.settings import NAMES, PARAMETERS, TRUNCATION
+from kspec.proofs.induction import exchange
+from kspec.proofs.induction.invariant import ReplicaView, Theorem, Witness, conjunct, weakened_rules
+from kspec.proofs.settings import ANY, Replicas
+from kspec.proofs.symbolic.anyone import ANYONE
+from kspec.proofs.symbolic.logic import (
     all_of,
     any_of,
     epoch_at,
@@ -31,12 +31,12 @@ from proofs.symbolic.logic import (
     starts_at_zero,
     value_at,
 )
-from proofs.symbolic.values import Name
-from spec.broker.rules.leadership import is_leader
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.published.mutants import MUTANTS
-from spec.published.versions import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
+from kspec.proofs.symbolic.values import Name
+from kspec.spec.broker.rules.leadership import is_leader
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.published.mutants import MUTANTS
+from kspec.spec.published.versions import KIP_279, KIP_320, KIP_320_FIRST_TRY, Protocol
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
 ANY_EPOCH = Name("epoch", Epoch)
 """The epoch of the announcement that an action makes or applies: any."""
@@ -100,7 +100,7 @@ def bounded(replicas: int, log_size: int, max_epoch: int, mutant: str | None = N
     return with_memory(published.build(protocol.name, protocol, parameters))
 
 
-class View(ReplicaView):
+class Kip320View(ReplicaView):
     """A state as the conjuncts read it."""
 
     def leads(self, replica: Any) -> Any:
@@ -112,7 +112,7 @@ class View(ReplicaView):
         return all_of(self.leads(leader), self.role(replica).leader == leader, self.epoch(replica) == self.epoch(leader))
 
     def announcement(self, epoch: Any) -> Any:
-        """What the controller announced for an epoch."""
+        """The controller's announcement for an epoch."""
         return self.at("announcement", epoch)
 
     def announced_leader(self, epoch: Any) -> Any:
@@ -158,17 +158,17 @@ class View(ReplicaView):
 
 
 @conjunct("LogStart", "No record is deleted at the start of a log, and a new leader records no epoch in it (as published).")
-def log_start(s: View, replica: BrokerId) -> Any:
+def log_start(s: Kip320View, replica: BrokerId) -> Any:
     return starts_at_zero(s.log(replica))
 
 
 @conjunct("EpochsFromController", "The controller alone opens epochs, so no broker is in a later one than its.")
-def epochs_from_controller(s: View, replica: BrokerId) -> Any:
+def epochs_from_controller(s: Kip320View, replica: BrokerId) -> Any:
     return all_of(s.epoch(replica) >= NO_EPOCH, s.epoch(replica) <= s.partition.leader_epoch)
 
 
 @conjunct("Announcements", "Each epoch up to the controller's has one announcement, whose leader, if any, is in its ISR.")
-def announcements(s: View, epoch: Epoch) -> Any:
+def announcements(s: Kip320View, epoch: Epoch) -> Any:
     announced = s.announcement(epoch)
     begun = epoch <= s.partition.leader_epoch
     in_its_isr = s.some(lambda replica: all_of(announced.leader == replica, member(replica, announced.isr)))
@@ -178,14 +178,14 @@ def announcements(s: View, epoch: Epoch) -> Any:
     )
 
 
-def _is_none(s: View, announced: Any) -> Any:
+def _is_none(s: Kip320View, announced: Any) -> Any:
     """That this is no announcement at all."""
     nobody = no(s.some(lambda replica: member(replica, announced.isr)))
     return all_of(announced.leader == NO_LEADER, announced.leader_epoch == NO_EPOCH, nobody)
 
 
 @conjunct("RoleIsAnnounced", "A replica leads or follows as the announcement of its epoch says.")
-def role_is_announced(s: View, replica: BrokerId) -> Any:
+def role_is_announced(s: Kip320View, replica: BrokerId) -> Any:
     role = s.role(replica)
     return all_of(
         implies(role.leader_epoch >= 0, role.leader == s.announced_leader(role.leader_epoch)),
@@ -194,7 +194,7 @@ def role_is_announced(s: View, replica: BrokerId) -> Any:
 
 
 @conjunct("TrueLeader", "The controller's leader is the announced leader of its epoch, and is in sync.")
-def true_leader(s: View) -> Any:
+def true_leader(s: Kip320View) -> Any:
     state = s.partition
     in_sync = s.some(lambda replica: all_of(state.leader == replica, member(replica, state.isr)))
     return all_of(
@@ -206,7 +206,7 @@ def true_leader(s: View) -> Any:
 
 
 @conjunct("TrueIsr", "Only the true leader changes the ISR, its own and the controller's in one write.")
-def true_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+def true_isr(s: Kip320View, leader: BrokerId, replica: BrokerId) -> Any:
     state = s.partition
     in_true_isr = member(replica, state.isr)
     in_announced_isr = member(replica, s.announcement(state.leader_epoch).isr)
@@ -222,7 +222,7 @@ def true_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
     "FollowersAfterLeader",
     "A replica follows only a leader that answers it in its epoch, so the leader has entered the epoch before.",
 )
-def followers_after_leader(s: View, leader: BrokerId, follower: BrokerId) -> Any:
+def followers_after_leader(s: Kip320View, leader: BrokerId, follower: BrokerId) -> Any:
     return implies(s.role(follower).leader == leader, s.epoch(leader) >= s.epoch(follower))
 
 
@@ -231,7 +231,7 @@ def followers_after_leader(s: View, leader: BrokerId, follower: BrokerId) -> Any
     "Epochs grow along a log, and none is later than its broker's: leaders append in growing epochs, and a follower takes"
     " records only from a leader of its own epoch.",
 )
-def epochs_in_order(s: View, replica: BrokerId, offset: Offset, later: Offset) -> Any:
+def epochs_in_order(s: Kip320View, replica: BrokerId, offset: Offset, later: Offset) -> Any:
     log = s.log(replica)
     return implies(
         all_of(offset <= later, holds(log, offset), holds(log, later)),
@@ -246,7 +246,7 @@ def epochs_in_order(s: View, replica: BrokerId, offset: Offset, later: Offset) -
 @conjunct(
     "RecordsOfBegunEpochs", "A record of an epoch was written by the epoch's leader, which therefore has entered the epoch."
 )
-def records_of_begun_epochs(s: View, replica: BrokerId, offset: Offset) -> Any:
+def records_of_begun_epochs(s: Kip320View, replica: BrokerId, offset: Offset) -> Any:
     log = s.log(replica)
     epoch = epoch_at(log, offset)
     begun = s.some(lambda leader: all_of(s.announced_leader(epoch) == leader, s.epoch(leader) >= epoch))
@@ -254,7 +254,7 @@ def records_of_begun_epochs(s: View, replica: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("LeaderHasItsEpoch", "Only the leader writes in its epoch, and it truncates nothing while it leads.")
-def leader_has_its_epoch(s: View, leader: BrokerId, replica: BrokerId, offset: Offset) -> Any:
+def leader_has_its_epoch(s: Kip320View, leader: BrokerId, replica: BrokerId, offset: Offset) -> Any:
     log, own = s.log(replica), s.log(leader)
     of_its_epoch = all_of(holds(log, offset), epoch_at(log, offset) == s.epoch(leader))
     return implies(all_of(s.leads(leader), of_its_epoch), has_same_record(own, log, offset))
@@ -266,7 +266,7 @@ def leader_has_its_epoch(s: View, leader: BrokerId, replica: BrokerId, offset: O
     " epoch, one after the other.",
 )
 def same_epoch_same_records(
-    s: View, replica: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset
+    s: Kip320View, replica: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset
 ) -> Any:
     one, two = s.log(replica), s.log(other)
     same_epoch = all_of(holds(one, offset), holds(two, later), epoch_at(one, offset) == epoch_at(two, later))
@@ -277,7 +277,7 @@ def same_epoch_same_records(
     "FollowerIsPrefix",
     "A follower truncates to the end of the agreement with its leader, then appends the leader's records.",
 )
-def follower_is_prefix(s: View, leader: BrokerId, follower: BrokerId, offset: Offset) -> Any:
+def follower_is_prefix(s: Kip320View, leader: BrokerId, follower: BrokerId, offset: Offset) -> Any:
     log = s.log(follower)
     return implies(all_of(s.follows(follower, leader), holds(log, offset)), has_same_record(s.log(leader), log, offset))
 
@@ -287,7 +287,7 @@ def follower_is_prefix(s: View, leader: BrokerId, follower: BrokerId, offset: Of
     "The ISR that a leader works with shrinks only with the true one; once the true one goes another way, a member has moved"
     " on, and the leader can commit nothing more.",
 )
-def working_isr_covers_later_isrs(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
+def working_isr_covers_later_isrs(s: Kip320View, leader: BrokerId, replica: BrokerId, epoch: Epoch, later: Epoch) -> Any:
     announced_later = all_of(epoch < later, later <= s.partition.leader_epoch)
     return implies(
         all_of(announced_later, s.may_lead(leader, epoch), member(replica, s.announcement(later).isr)),
@@ -296,7 +296,7 @@ def working_isr_covers_later_isrs(s: View, leader: BrokerId, replica: BrokerId, 
 
 
 @conjunct("Memory", "Both memories of commits start at offset 0 and grow together.")
-def memory(s: View) -> Any:
+def memory(s: Kip320View) -> Any:
     committers = s.at("committers", None)
     return all_of(
         starts_at_zero(s.committed),
@@ -308,7 +308,7 @@ def memory(s: View) -> Any:
 @conjunct(
     "CommittersHeldOffice", "A leader that commits has entered its epoch, and commits records of its own and earlier epochs."
 )
-def committers_held_office(s: View, offset: Offset) -> Any:
+def committers_held_office(s: Kip320View, offset: Offset) -> Any:
     epoch = s.committed_in(offset)
     in_office = s.some(lambda leader: all_of(s.announced_leader(epoch) == leader, s.epoch(leader) >= epoch))
     return implies(
@@ -322,7 +322,7 @@ def committers_held_office(s: View, offset: Offset) -> Any:
     "A member of the ISR of an announcement made after a commit took part in the commit, and keeps the record until it"
     " follows in that epoch; if it leads there, it keeps the record, too.",
 )
-def committed_on_later_isrs(s: View, replica: BrokerId, offset: Offset, later: Epoch) -> Any:
+def committed_on_later_isrs(s: Kip320View, replica: BrokerId, offset: Offset, later: Epoch) -> Any:
     committed_before = all_of(holds(s.committed, offset), s.committed_in(offset) < later)
     in_isr = all_of(later <= s.partition.leader_epoch, member(replica, s.announcement(later).isr))
     not_following = any_of(s.epoch(replica) < later, all_of(s.epoch(replica) == later, s.announced_leader(later) == replica))
@@ -335,7 +335,7 @@ def committed_on_later_isrs(s: View, replica: BrokerId, offset: Offset, later: E
 @conjunct(
     "CommittedOnTrueIsr", "Every committed record is on every member of the true ISR, and so on every possible next leader."
 )
-def committed_on_true_isr(s: View, replica: BrokerId, offset: Offset) -> Any:
+def committed_on_true_isr(s: Kip320View, replica: BrokerId, offset: Offset) -> Any:
     return implies(
         all_of(holds(s.committed, offset), member(replica, s.partition.isr)),
         all_of(s.epoch(replica) >= s.committed_in(offset), s.has_committed(replica, offset)),
@@ -343,7 +343,7 @@ def committed_on_true_isr(s: View, replica: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("BelowHighWatermark", "Every record below a replica's high watermark was committed, and the replica holds it.")
-def below_high_watermark(s: View, replica: BrokerId, offset: Offset) -> Any:
+def below_high_watermark(s: Kip320View, replica: BrokerId, offset: Offset) -> Any:
     return all_of(
         s.high_watermark(replica) <= s.committed.end_offset,
         implies(offset < s.high_watermark(replica), s.has_committed(replica, offset)),
@@ -351,7 +351,7 @@ def below_high_watermark(s: View, replica: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("OwnCommits", "A leader's high watermark is past all records that it has committed in its epoch.")
-def own_commits(s: View, leader: BrokerId, offset: Offset) -> Any:
+def own_commits(s: Kip320View, leader: BrokerId, offset: Offset) -> Any:
     own = all_of(holds(s.committed, offset), s.committed_in(offset) == s.epoch(leader))
     return implies(all_of(s.leads(leader), own), offset < s.high_watermark(leader))
 
@@ -360,7 +360,7 @@ def own_commits(s: View, leader: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("RecordsWereWritten", "Values are counted up as they are written.")
-def records_were_written(s: View, replica: BrokerId, offset: Offset) -> Any:
+def records_were_written(s: Kip320View, replica: BrokerId, offset: Offset) -> Any:
     log = s.log(replica)
     value = value_at(log, offset)
     written = all_of(value >= 0, value < s.at("nextRecord", None))
@@ -368,7 +368,7 @@ def records_were_written(s: View, replica: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("FollowersKnowTheAnnouncedIsr", "Only a leader changes the ISR that it was told.")
-def followers_know_the_announced_isr(s: View, replica: BrokerId, other: BrokerId) -> Any:
+def followers_know_the_announced_isr(s: Kip320View, replica: BrokerId, other: BrokerId) -> Any:
     role = s.role(replica)
     told = member(other, s.announcement(role.leader_epoch).isr)
     follows = all_of(role.leader_epoch >= 0, no(s.leads(replica)))
@@ -376,7 +376,7 @@ def followers_know_the_announced_isr(s: View, replica: BrokerId, other: BrokerId
 
 
 @conjunct("LeaderIsInItsIsr", "A leader never takes itself out of its ISR.")
-def leader_is_in_its_isr(s: View, replica: BrokerId) -> Any:
+def leader_is_in_its_isr(s: Kip320View, replica: BrokerId) -> Any:
     return implies(s.leads(replica), member(replica, s.role(replica).isr))
 
 
@@ -403,7 +403,7 @@ INVARIANT = (
 )
 
 
-def committed_across_epochs(s: View) -> bool:
+def committed_across_epochs(s: Kip320View) -> bool:
     """A witness: a record of the first epoch and one of a later epoch are committed, and the true ISR has two members."""
     committed: RecordLog = s.committed
     epochs = {record.leader_epoch for record in committed.records}
@@ -415,7 +415,7 @@ KIP_320_THEOREM = Theorem(
     summary="every committed record is on every possible next leader",
     model=unbounded,
     bounded=bounded,
-    view=View,
+    view=Kip320View,
     conjuncts=INVARIANT,
     properties=("StrongIsr", "CommittedOnNextLeader", "LogMatching", "FollowersMatchLeader"),
     witness=Witness(committed_across_epochs, (2, 1)),

@@ -6,7 +6,7 @@ import gc
 _collecting = gc.isenabled()
 gc.disable()
 try:
-    from model_check.engines.compiled.search import explore
+    from kspec.model_check.engines.compiled.search import explore
 finally:
     if _collecting:
         gc.enable()

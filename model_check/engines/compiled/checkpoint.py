@@ -20,16 +20,15 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-import model_check
-import spec
-from model_check.core.exploration import CheckpointError, Checkpointing, Exploration
-from model_check.engines.compiled.interning import Domain, distinct
-from model_check.engines.compiled.kernels import SHARDS
-from model_check.engines.compiled.layout import fields_at
-from model_check.engines.compiled.store import INDEX_PLACES_PER_STATE, Store, available_memory
-from model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
-from model_check.traces.encode import as_json
-from model_check.version import VERSION
+from kspec import model_check, spec
+from kspec.model_check.core.exploration import CheckpointError, CheckpointPlan, Exploration
+from kspec.model_check.engines.compiled.interning import Domain, distinct
+from kspec.model_check.engines.compiled.kernels import SHARDS
+from kspec.model_check.engines.compiled.layout import fields_at
+from kspec.model_check.engines.compiled.store import INDEX_PLACES_PER_STATE, StateStore, available_memory
+from kspec.model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
+from kspec.model_check.traces.encode import as_json
+from kspec.model_check.version import VERSION
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -45,7 +44,7 @@ Where = tuple[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a search knows between two blocks, besides its states and their values.
+    """The state of a search between two blocks, besides its states and their values.
 
     `levels` are the counts of states per shard where each level begins, and where the level being expanded ends;
     `position` is the first state of that level that is not expanded yet. `found` are the states that decided a property, by
@@ -62,7 +61,7 @@ class Moment:
 
 
 def identity(exploration: Exploration) -> dict[str, Any]:
-    """What must be the same for a checkpoint to be resumed."""
+    """The facts that must be the same for a checkpoint to be resumed."""
     return {
         "model": exploration.model.name,
         "parameters": as_json(exploration.model.parameters),
@@ -80,14 +79,14 @@ def sources_digest(files: Sequence[str] = ()) -> str:
     for package in (spec, model_check):
         root = Path(package.__path__[0])
         for file in sorted(root.rglob("*.py")):
-            digest.update(f"{package.__name__}/{file.relative_to(root).as_posix()}\0".encode())
+            digest.update(f"{root.name}/{file.relative_to(root).as_posix()}\0".encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())
     for own in files:
         digest.update(hashlib.sha256(Path(own).read_bytes()).digest())
     return digest.hexdigest()
 
 
-class _Written(NamedTuple):
+class _CoveredFiles(NamedTuple):
     """The part of the files that the manifest covers, and the running digests of that part."""
 
     generation: int
@@ -100,13 +99,13 @@ class _Written(NamedTuple):
     values: tuple[int, ...]
 
 
-_NOTHING = _Written(0, ((), ()), 0, hashlib.sha256(), (0,) * SHARDS, 0, hashlib.sha256(), ())
+_NOTHING = _CoveredFiles(0, ((), ()), 0, hashlib.sha256(), (0,) * SHARDS, 0, hashlib.sha256(), ())
 
 
 class Checkpoint:
     """The checkpoints of one exploration in its folder, which no other process can use at the same time."""
 
-    def __init__(self, asked: Checkpointing, ours: dict[str, Any]) -> None:
+    def __init__(self, asked: CheckpointPlan, ours: dict[str, Any]) -> None:
         self.folder = asked.folder
         self.resumes = asked.resume
         self._every, self._tell = asked.every, asked.tell
@@ -161,7 +160,7 @@ class Checkpoint:
 
     # ---- writing
 
-    def begin(self, moment: Moment, store: Store, domains: Sequence[Domain]) -> None:
+    def begin(self, moment: Moment, store: StateStore, domains: Sequence[Domain]) -> None:
         """Write the first checkpoint. This makes sure that writing works before hours go into the search."""
         try:
             self._save(moment, store, domains)
@@ -170,7 +169,7 @@ class Checkpoint:
             raise CheckpointError(self._failure(error)) from error
         self._next = time.monotonic() + self._every
 
-    def save(self, moment: Moment, store: Store, domains: Sequence[Domain], last: bool = False) -> None:
+    def save(self, moment: Moment, store: StateStore, domains: Sequence[Domain], last: bool = False) -> None:
         """Write a checkpoint. If that fails, the previous one stays valid, and the search need not stop."""
         try:
             self._save(moment, store, domains)
@@ -201,7 +200,7 @@ class Checkpoint:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         return f"no checkpoint could be written to {self.folder}: {reason}"
 
-    def _save(self, moment: Moment, store: Store, domains: Sequence[Domain]) -> None:
+    def _save(self, moment: Moment, store: StateStore, domains: Sequence[Domain]) -> None:
         written = self._append_values(self._append_states(self._written, store), distinct(domains))
         manifest = {
             "format": FORMAT,
@@ -232,7 +231,7 @@ class Checkpoint:
         os.fsync(self._handle)
         self._remove_all_but({MANIFEST, VALUES, STATES.format(written.generation)})
 
-    def _append_states(self, written: _Written, store: Store) -> _Written:
+    def _append_states(self, written: _CoveredFiles, store: StateStore) -> _CoveredFiles:
         """Append the new states; if their layout has changed, write all states to a new file."""
         layout = (store.fields.widths, tuple(store.fields.arrays.word.tolist()))
         after = tuple(store.count.tolist())
@@ -254,7 +253,7 @@ class Checkpoint:
             _flush(file)
         return written._replace(states=after, states_size=written.states_size + out.size, states_digest=out.digest)
 
-    def _append_values(self, written: _Written, domains: Sequence[Domain]) -> _Written:
+    def _append_values(self, written: _CoveredFiles, domains: Sequence[Domain]) -> _CoveredFiles:
         before, after = written.values or (0,) * len(domains), tuple(map(len, domains))
         if after == before:
             return written
@@ -273,12 +272,12 @@ class Checkpoint:
 
     # ---- reading
 
-    def load(self, store: Store, domains: Sequence[Domain]) -> Moment:
+    def load(self, store: StateStore, domains: Sequence[Domain]) -> Moment:
         """Fill the store and the domains with what the checkpoint holds; `CheckpointError` if it cannot be resumed."""
         manifest = self._manifest()
         self._compare(manifest["identity"])
         states, values, moment = manifest["states"], manifest["values"], manifest["moment"]
-        self._written = _Written(
+        self._written = _CoveredFiles(
             int(states["file"].split("-")[1].split(".")[0]),
             (tuple(states["widths"]), tuple(states["words"])),
             states["bytes"],
@@ -338,7 +337,7 @@ class Checkpoint:
             if domain.number_all(known) != list(range(len(known))):
                 raise CheckpointError(f"{path} numbers values otherwise than this exploration")
 
-    def _read_states(self, described: dict[str, Any], store: Store) -> None:
+    def _read_states(self, described: dict[str, Any], store: StateStore) -> None:
         path = self.folder / described["file"]
         layout = fields_at(described["widths"], described["words"])
         self._make_sure_of_memory(described["count"], layout.size)
@@ -435,7 +434,7 @@ def _damaged(path: Path) -> str:
 
 
 def difference(part: str, theirs: Any, ours: Any) -> str:
-    """What the checkpoint belongs to, where a part of its identity differs from this exploration's."""
+    """The first part of a checkpoint's identity that differs from this exploration's."""
     if part == "sources":
         return "other source code of the rules, the models or the engine; start anew in another folder"
     if part == "parameters":

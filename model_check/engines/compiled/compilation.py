@@ -1,4 +1,4 @@
-"""How the compiled loops are compiled, kept on disk, and loaded again in little time."""
+"""Compilation of the compiled loops, kept on disk, and loaded again in little time."""
 
 import atexit
 import os
@@ -14,7 +14,7 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
-from model_check.core.preparation import COMPILING, at_work
+from kspec.model_check.core.preparation import COMPILING, at_work
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,7 +45,7 @@ class _LoadedAlone(FunctionCache):
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:
-    """Where compiled code is kept: beside the code, in the home folder, or in a temporary folder.
+    """The folder of compiled code: beside the code, in the home folder, or in a temporary folder.
 
     The last is for containers, which often have a read-only package folder and no home.
     """

@@ -7,11 +7,11 @@ refused in slots, as by every engine (`core.values`). In views they have numbers
 from collections.abc import Sequence
 from typing import Any
 
-from model_check.core.model import Model
-from model_check.core.values import alike, check_value, groups_of_slots, not_hashable, unlike
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.values import alike, check_value, groups_of_slots, not_hashable, unlike
 
 
-class Raised:
+class CaughtError:
     """The result of a function that raised an error. It is true, and equal to that of a like error.
 
     Functions are evaluated in advance, also for values that another guard rules out, and need not be defined there. So an
@@ -22,7 +22,7 @@ class Raised:
         self.error = error
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Raised) and self._as_text == other._as_text
+        return isinstance(other, CaughtError) and self._as_text == other._as_text
 
     def __hash__(self) -> int:
         return hash(self._as_text)
@@ -40,7 +40,7 @@ class Domain:
         self.values: list[Any] = []
         self.numbers: dict[Any, int] = {}
         self.raised = False
-        """Whether one of the values is `Raised`."""
+        """Whether one of the values is `CaughtError`."""
 
     def number(self, value: Any) -> int:
         """The number of a value, a new one if it is met for the first time; `ModelError` for one that cannot be a slot's."""
@@ -52,7 +52,7 @@ class Domain:
             check_value(self.name, value)
             number = self.numbers[value] = len(self.values)
             self.values.append(value)
-            self.raised = self.raised or type(value) is Raised
+            self.raised = self.raised or type(value) is CaughtError
         elif not alike(self.values[number], value):
             return self.number_unlike(number, value)
         return number

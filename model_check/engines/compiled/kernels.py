@@ -17,8 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from model_check.engines.compiled.compilation import kernel
-from model_check.engines.compiled.intrinsics import load_word, lowest_bit, prefetch, store_word
+from kspec.model_check.engines.compiled.compilation import kernel
+from kspec.model_check.engines.compiled.intrinsics import load_word, lowest_bit, prefetch, store_word
 
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -65,7 +65,7 @@ _SLOT_SHIFT, _TAG_FROM, _HALF, _KEY_SHIFT, _RECENT_SHIFT = (np.uint64(bits) for 
 
 
 class Layout(NamedTuple):
-    """Where each slot's field lies in a packed state, and its weight in the hash.
+    """The place of each slot's field in a packed state, and its weight in the hash.
 
     A stored state has `size` bytes; `last` are the bits of the last word that belong to it.
     """

@@ -1,10 +1,10 @@
-"""Where each slot's value number lies in a packed state."""
+"""The place of each slot's value number in a packed state."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from model_check.engines.compiled.kernels import Layout
+from kspec.model_check.engines.compiled.kernels import Layout
 
 WORD_BITS = 64
 

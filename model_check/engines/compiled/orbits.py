@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.symmetry import Rename, Renaming, Symmetry
-from model_check.engines.compiled.compilation import kernel
-from model_check.engines.compiled.interning import Domain
-from model_check.engines.compiled.intrinsics import load_word
-from model_check.engines.compiled.kernels import HASH_MASK, Bytes, Integers, Layout, Words, finish_hash
-from model_check.engines.compiled.layout import hash_weights
+from kspec.model_check.core.symmetry import Rename, Renaming, Symmetry
+from kspec.model_check.engines.compiled.compilation import kernel
+from kspec.model_check.engines.compiled.interning import Domain
+from kspec.model_check.engines.compiled.intrinsics import load_word
+from kspec.model_check.engines.compiled.kernels import HASH_MASK, Bytes, Integers, Layout, Words, finish_hash
+from kspec.model_check.engines.compiled.layout import hash_weights
 
 _ACTION_MASK = ~HASH_MASK
 _ZERO = np.uint64(0)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.model import Action, Effect, Local, Model, Property, State
-from model_check.core.preparation import at_work
-from model_check.engines.compiled.interning import Raised, distinct, domains_of
-from model_check.engines.compiled.kernels import (
+from kspec.model_check.core.model import Action, Effect, Local, Model, Property, State
+from kspec.model_check.core.preparation import at_work
+from kspec.model_check.engines.compiled.interning import CaughtError, distinct, domains_of
+from kspec.model_check.engines.compiled.kernels import (
     CODE_BITS,
     FIRST_ROW,
     Layout,
@@ -19,8 +19,8 @@ from model_check.engines.compiled.kernels import (
     Tables,
     insert_entries,
 )
-from model_check.engines.compiled.layout import Fields
-from model_check.engines.compiled.tables import (
+from kspec.model_check.engines.compiled.layout import Fields
+from kspec.model_check.engines.compiled.tables import (
     DENSE_BITS,
     KEY_BITS,
     ActionTable,
@@ -81,7 +81,7 @@ class RuleBook:
 
     @property
     def counts(self) -> list[int]:
-        """How many values each slot has."""
+        """The number of values of each slot."""
         return [len(domain) for domain in self.domains[: len(self.model.slots)]]
 
     def state_of(self, numbers: Sequence[int]) -> State:
@@ -124,7 +124,7 @@ class RuleBook:
         self.pool.stale = True
 
     def decided(self, state: State, numbers: Sequence[int]) -> int:
-        """Which of these properties a state decides, as bits, evaluated in order: what raises an error there raises it."""
+        """The properties that a state decides, as bits, evaluated in order: what raises an error there raises it."""
         wanted = [(number, self.properties[number]) for number in numbers]
         return sum(1 << number for number, prop in wanted if prop.bind()(state) != (prop.kind == "always"))
 
@@ -356,7 +356,7 @@ class ActionMasks:
         mask = self.all_actions
         for guard, actions in guards.items():
             holds = result_of(guard.function, [value] * len(guard.reads))
-            if type(holds) is Raised:
+            if type(holds) is CaughtError:
                 self.book.guard_alone(guard, actions)
             elif not holds:
                 mask &= ~actions

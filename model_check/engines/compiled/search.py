@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import (
+from kspec.model_check.core.exploration import (
     INTERRUPTED,
-    Checkpointing,
+    CheckpointPlan,
     Clock,
     Exploration,
     Limits,
@@ -29,16 +29,16 @@ from model_check.core.exploration import (
     Verdict,
     without_garbage_collection,
 )
-from model_check.core.model import Model, Property, State
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled import kernels
-from model_check.engines.compiled.checkpoint import Checkpoint, Moment, Where, identity
-from model_check.engines.compiled.interning import Domain
-from model_check.engines.compiled.kernels import ASK, SHARDS
-from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
-from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers, canonicalize, represented
-from model_check.engines.compiled.rulebook import RuleBook, raise_again
-from model_check.engines.compiled.store import FIRST_INDEX_SIZE, Store, available_memory, physical_memory
+from kspec.model_check.core.model import Model, Property, State
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled import kernels
+from kspec.model_check.engines.compiled.checkpoint import Checkpoint, Moment, Where, identity
+from kspec.model_check.engines.compiled.interning import Domain
+from kspec.model_check.engines.compiled.kernels import ASK, SHARDS
+from kspec.model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
+from kspec.model_check.engines.compiled.orbits import OrbitBook, canonical_numbers, canonicalize, represented
+from kspec.model_check.engines.compiled.rulebook import RuleBook, raise_again
+from kspec.model_check.engines.compiled.store import FIRST_INDEX_SIZE, StateStore, available_memory, physical_memory
 
 CHUNK = 8192
 """States that one worker expands at a time. Chunks do not depend on the number of workers, so neither do results."""
@@ -60,23 +60,23 @@ SPARSE_BELOW = 1 << 23
 """Below this many states, full hash tables double; above, memory matters more and they grow by less."""
 
 
-class Place(NamedTuple):
+class StatePlace(NamedTuple):
     """A state in the store."""
 
     shard: int
     number: int
 
 
-class Found(NamedTuple):
+class TracedState(NamedTuple):
     """A state whose trace is wanted, and its level."""
 
     level: int
-    place: Place
+    place: StatePlace
 
 
-def _found(where: Where) -> Found:
+def _found(where: Where) -> TracedState:
     level, place = where
-    return Found(level, Place(*place))
+    return TracedState(level, StatePlace(*place))
 
 
 def explore(
@@ -86,7 +86,7 @@ def explore(
     workers: int | None = None,
     memory: int | None = None,
     symmetry: Symmetry | None = None,
-    checkpointing: Checkpointing | None = None,
+    checkpointing: CheckpointPlan | None = None,
 ) -> Exploration:
     """Visit every reachable state, level by level, on all cores unless `workers` says how many.
 
@@ -131,7 +131,7 @@ class Search:
         workers: int,
         memory: int | None,
         symmetry: Symmetry | None = None,
-        checkpointing: Checkpointing | None = None,
+        checkpointing: CheckpointPlan | None = None,
     ) -> None:
         self.model = model
         self.limits = limits
@@ -145,11 +145,11 @@ class Search:
         self.orbit_arrays: Any = None
         self.fields = wide_fields(self.book.counts)
         self.memory = memory
-        self.store = Store(self.fields)
+        self.store = StateStore(self.fields)
         self.fired = np.zeros(max(1, len(model.actions)), np.int64)
         self.levels: list[NDArray[np.int64]] = []
-        self.found: dict[int, Found] = {}
-        self.first_deadlock: Found | None = None
+        self.found: dict[int, TracedState] = {}
+        self.first_deadlock: TracedState | None = None
         self.deadlocks = 0
         self.interrupted = False
         self.underway = False
@@ -190,6 +190,7 @@ class Search:
                 if self.checkpoint:
                     self.checkpoint.tell_where()
             self.conclude()
+            self.result.interrupted = self.interrupted
         return self.result.finish(self.clock)
 
     def _search(self) -> None:
@@ -218,7 +219,7 @@ class Search:
         for number, verdict in enumerate(self.result.verdicts):
             always = verdict.prop.kind == "always"
             if verdict.prop.bind()(self.model.initial) != always:
-                self._decide(1 << number, Place(shard, 0), 0)
+                self._decide(1 << number, StatePlace(shard, 0), 0)
         if self.checkpoint:
             self.checkpoint.begin(self._moment(0), self.store, self.slot_domains)
         return 0
@@ -296,7 +297,7 @@ class Search:
                 self.deadlocks += int(outcome[3])
                 self.result.deadlocks = self.deadlocks
                 if outcome[4] >= 0 and self.first_deadlock is None:
-                    self.first_deadlock = Found(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
+                    self.first_deadlock = TracedState(len(self.levels) - 2, self._place(start, prefix, int(outcome[4])))
             self._merge(len(chunks), firsts, end - begin, np.concatenate(misses))
             listed, use_list = np.concatenate(waiting), True
             begin, end = 0, listed.size
@@ -436,9 +437,9 @@ class Search:
             raise MemoryError("a shard of the visited set is full")
         return fresh[:found]
 
-    def check(self, listed: NDArray[np.int64]) -> "_Checked":
+    def check(self, listed: NDArray[np.int64]) -> "_CheckResults":
         """Test states for the properties that are still open."""
-        checked = _Checked(listed.size, self.undecided)
+        checked = _CheckResults(listed.size, self.undecided)
         layout, tables, programs, _ = self.arrays
         kernels.check(
             layout,
@@ -475,15 +476,15 @@ class Search:
 
     def take_decisions(self, decisions: NDArray[np.int64], level: int) -> None:
         """Note which states of this level decide properties. A decision is a set of properties, a shard and a number."""
-        to_ask = [Place(shard, number) for decided, shard, number in decisions.tolist() if decided < 0]
+        to_ask = [StatePlace(shard, number) for decided, shard, number in decisions.tolist() if decided < 0]
         for decided, shard, number in decisions.tolist():
             if decided > 0:
-                self._decide(decided, Place(shard, number), level)
+                self._decide(decided, StatePlace(shard, number), level)
         for place in to_ask:
             self._decide(self._decided(self._state(place)), place, level)
 
     def _decided(self, state: State) -> int:
-        """Which open properties a state decides, if a term has raised an error there."""
+        """The open properties that a state decides, if a term has raised an error there."""
         still_open = [number for number, verdict in enumerate(self.result.verdicts) if verdict.holds is None]
         try:
             return self.book.decided(state, still_open)
@@ -531,7 +532,7 @@ class Search:
         self.refresh()
 
     def fitting_fields(self) -> Fields:
-        """How states are packed, given how many values each slot has met."""
+        """The layout of packed states, given how many values each slot has met."""
         counts = self.book.counts
         return wide_fields(counts) if self._spare is None else compact_fields(counts, self._spare)
 
@@ -547,11 +548,11 @@ class Search:
 
     # ---- outcomes
 
-    def _decide(self, decided: int, place: Place, level: int) -> None:
+    def _decide(self, decided: int, place: StatePlace, level: int) -> None:
         """Note that a state decides properties. Of several states of one level the first counts, so all runs agree."""
         for number in range(len(self.result.verdicts)):
             if decided >> number & 1:
-                found = Found(level, place)
+                found = TracedState(level, place)
                 if number not in self.found or found < self.found[number]:
                     self.found[number] = found
 
@@ -574,7 +575,7 @@ class Search:
         """Fill in the numbers and rebuild the traces."""
         result = self.result
         self.add_up()
-        traces: dict[Found, Trace] = {}
+        traces: dict[TracedState, Trace] = {}
         for number, found in self.found.items():
             result.verdicts[number].trace = traces.get(found) or traces.setdefault(found, self._trace_to(found))
         if self.first_deadlock is not None:
@@ -596,7 +597,7 @@ class Search:
         result.deadlocks = self.deadlocks
 
     def _represented(self, shard: int) -> int:
-        """How many states those of a shard stand for."""
+        """The number of states that those of a shard stand for."""
         store = self.store
         base, count = int(store.base[shard]), int(store.count[shard])
         return int(represented(self.fields.arrays, self.orbit_arrays, store.content, base, count))
@@ -609,7 +610,7 @@ class Search:
         return self.book.domains[: len(self.model.slots)]
 
     def _moment(self, position: int) -> Moment:
-        """What is known before the state at this position of the level is expanded."""
+        """The knowledge of the search before the state at this position of the level is expanded."""
         return Moment(
             levels=[level.tolist() for level in self.levels],
             position=position,
@@ -635,11 +636,11 @@ class Search:
         self.clock.earlier = moment.seconds
         return moment.position
 
-    def _state(self, place: Place) -> State:
+    def _state(self, place: StatePlace) -> State:
         numbers = self.store.numbers_at(*place)
         return self.book.state_of(numbers)
 
-    def _trace_to(self, found: Found) -> Trace:
+    def _trace_to(self, found: TracedState) -> Trace:
         """A shortest run to a state, found backwards: each earlier level is expanded until the state is a successor."""
         steps: list[TraceStep] = []
         level, place = found
@@ -661,7 +662,7 @@ class Search:
             trace.append(TraceStep(step.action, state))
         return tuple(trace)
 
-    def _predecessor(self, level: int, place: Place) -> tuple[Place, int]:
+    def _predecessor(self, level: int, place: StatePlace) -> tuple[StatePlace, int]:
         """The first state of the previous level that leads to a state, and the action that does."""
         start, end = self.levels[level - 1], self.levels[level]
         prefix = np.concatenate([[0], np.cumsum(end - start)]).astype(np.int64)
@@ -702,9 +703,9 @@ class Search:
             self.fired = fired
         raise AssertionError("a state of the visited set has no predecessor")
 
-    def _place(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int) -> Place:
+    def _place(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int) -> StatePlace:
         shard = int(np.searchsorted(prefix, position, side="right")) - 1
-        return Place(shard, int(start[shard]) + position - int(prefix[shard]))
+        return StatePlace(shard, int(start[shard]) + position - int(prefix[shard]))
 
     def raise_again(self, start: NDArray[np.int64], prefix: NDArray[np.int64], position: int, action: int) -> None:
         """Raise again the error that a rule raised where the action is otherwise enabled."""
@@ -718,7 +719,7 @@ def spare_bits(states: int) -> int | None:
     return 1 if states < LOOSE_UNTIL else 0
 
 
-class _Checked:
+class _CheckResults:
     """The results of testing new states."""
 
     def __init__(self, states: int, undecided: NDArray[np.uint64]) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.engines.compiled.kernels import INDEX_BITS, SHARDS, fill_index, repack
-from model_check.engines.compiled.layout import WORD_BITS, Fields
+from kspec.model_check.engines.compiled.kernels import INDEX_BITS, SHARDS, fill_index, repack
+from kspec.model_check.engines.compiled.layout import WORD_BITS, Fields
 
 CONTROL_GROUP = Path("/sys/fs/cgroup")
 FIRST_INDEX_SIZE = 64
@@ -62,7 +62,7 @@ def reserve(size: int, huge: bool) -> mmap.mmap:
     return region
 
 
-class Store:
+class StateStore:
     """The shards' states and hash tables, with room for all states that memory can hold."""
 
     def __init__(self, fields: Fields, memory: int | None = None) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
-from model_check.engines.compiled.interning import Domain, Raised
-from model_check.engines.compiled.kernels import ASK, DISABLED, FIRST_ROW, HOLDS, NO_TARGET, RAISED
-from model_check.engines.compiled.layout import bits_for
+from kspec.model_check.core.model import REFUSED, Action, Effect, Local, Slot, View
+from kspec.model_check.engines.compiled.interning import CaughtError, Domain
+from kspec.model_check.engines.compiled.kernels import ASK, DISABLED, FIRST_ROW, HOLDS, NO_TARGET, RAISED
+from kspec.model_check.engines.compiled.layout import bits_for
 
 KEY_BITS = 40
 """A key must leave room for the code beside it (`kernels.CODE_BITS`)."""
@@ -82,7 +82,7 @@ class Columns:
         return len(self.domains[column]) if column < values else len(self.combinations[column - values])
 
     def counts(self) -> list[int]:
-        """How many values each column has."""
+        """The number of values of each column."""
         return [self.count(column) for column in range(len(self))]
 
     def combination(self, column: int) -> Combination | None:
@@ -231,12 +231,12 @@ class Table:
         by_column: dict[int, list[int]] = {}
         for column, numbers in zip(self.columns, self.numbers_in(keys), strict=True):
             self.space.spread(column, numbers, by_column)
-        codes = np.array(self.codes_for(_Asked(self.space, by_column, keys.size, memo)), np.uint64)
+        codes = np.array(self.codes_for(_KeyBatch(self.space, by_column, keys.size, memo)), np.uint64)
         self.keys = np.concatenate([self.keys, keys])
         self.codes = np.concatenate([self.codes, codes])
         return codes
 
-    def codes_for(self, asked: "_Asked") -> list[int]:
+    def codes_for(self, asked: "_KeyBatch") -> list[int]:
         raise NotImplementedError
 
 
@@ -257,7 +257,7 @@ class ActionTable(Table):
         self.action, self.guards, self.effects, self.rows = action, guards, effects, rows
         self.writes = tuple(slot.position for effect in effects for slot in effect.writes)
 
-    def codes_for(self, asked: "_Asked") -> list[int]:
+    def codes_for(self, asked: "_KeyBatch") -> list[int]:
         codes = [HOLDS] * asked.size
         alive = list(range(asked.size))
         for guard in self.guards:
@@ -265,7 +265,7 @@ class ActionTable(Table):
             for place, answer in zip(alive, asked.results(guard, alive), strict=True):
                 if answer:
                     going_on.append(place)
-                    if type(answer) is Raised:
+                    if type(answer) is CaughtError:
                         codes[place] = RAISED
                 else:
                     codes[place] = DISABLED
@@ -278,7 +278,7 @@ class ActionTable(Table):
         for turn, place in enumerate(alive):
             if any(result[turn] is REFUSED for result in results):
                 codes[place] = DISABLED
-            elif any(type(result[turn]) is Raised for result in results):
+            elif any(type(result[turn]) is CaughtError for result in results):
                 codes[place] = RAISED
             elif codes[place] != RAISED:
                 taken.append(turn)
@@ -292,8 +292,8 @@ class ActionTable(Table):
             codes[alive[turn]] = FIRST_ROW + row
         return codes
 
-    def _results(self, effect: Effect, asked: "_Asked", places: list[int]) -> list[Any]:
-        """What an effect gives at these places."""
+    def _results(self, effect: Effect, asked: "_KeyBatch", places: list[int]) -> list[Any]:
+        """The results of an effect at these places."""
         results, size = asked.results(effect.local, places), len(effect.writes)
         if size == 1:
             return results
@@ -302,8 +302,8 @@ class ActionTable(Table):
             for value in results
         ]
 
-    def _misfit(self, effect: Effect, value: Any) -> Raised:
-        return value if type(value) is Raised else Raised(self.action.misfit(effect, value))
+    def _misfit(self, effect: Effect, value: Any) -> CaughtError:
+        return value if type(value) is CaughtError else CaughtError(self.action.misfit(effect, value))
 
 
 class GuardTable(Table):
@@ -324,12 +324,12 @@ class GuardTable(Table):
         for actions in guards.values():
             self.actions |= actions
 
-    def codes_for(self, asked: "_Asked") -> list[int]:
+    def codes_for(self, asked: "_KeyBatch") -> list[int]:
         ruled_out = [0] * asked.size
         everything = list(range(asked.size))
         for guard, actions in self.guards.items():
             answers = asked.results(guard, everything)
-            if Raised in map(type, answers):
+            if CaughtError in map(type, answers):
                 self.alone(guard, actions)
             for place, answer in enumerate(answers):
                 if not answer:
@@ -356,12 +356,12 @@ class TermTable(Table):
         self.terms = terms
         self.decisions = decisions
 
-    def codes_for(self, asked: "_Asked") -> list[int]:
+    def codes_for(self, asked: "_KeyBatch") -> list[int]:
         decided = [0] * asked.size
         everything = list(range(asked.size))
         for bit, always, term in self.terms:
             for place, answer in enumerate(asked.results(term, everything)):
-                if type(answer) is Raised:
+                if type(answer) is CaughtError:
                     decided[place] |= int(ASK)
                 elif bool(answer) != always:
                     decided[place] |= 1 << bit
@@ -376,9 +376,9 @@ class BoundTable(Table):
         super().__init__(number, columns, space)
         self.term = term
 
-    def codes_for(self, asked: "_Asked") -> list[int]:
+    def codes_for(self, asked: "_KeyBatch") -> list[int]:
         answers = asked.results(self.term, list(range(asked.size)))
-        return [RAISED if type(answer) is Raised else HOLDS if answer else DISABLED for answer in answers]
+        return [RAISED if type(answer) is CaughtError else HOLDS if answer else DISABLED for answer in answers]
 
 
 class ViewTable(Table):
@@ -392,7 +392,7 @@ class ViewTable(Table):
     def target(self) -> int:
         return self.space.of(self.view)
 
-    def codes_for(self, asked: "_Asked") -> list[int]:
+    def codes_for(self, asked: "_KeyBatch") -> list[int]:
         values = asked.results(Local(self.view.function, self.view.reads), list(range(asked.size)))
         return [FIRST_ROW + number for number in self.space.domains[self.target].number_all(values)]
 
@@ -421,7 +421,7 @@ class CombinationTable(Table):
         return codes
 
 
-class _Asked:
+class _KeyBatch:
     """A batch of keys for which a table is evaluated, as value numbers and as values."""
 
     def __init__(self, space: Columns, numbers: dict[int, list[int]], size: int, memo: Memo) -> None:
@@ -435,7 +435,7 @@ class _Asked:
         }
 
     def results(self, local: Local, places: list[int]) -> list[Any]:
-        """A function's results at these places of the batch, `Raised` where it raises."""
+        """A function's results at these places of the batch, `CaughtError` where it raises."""
         reads = [self.space.of(read) for read in local.reads]
         distinct = len(set(reads))
         if distinct == len(self.numbers) or not distinct:
@@ -461,11 +461,11 @@ class _Asked:
 
 
 def result_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """What the function returns; `Raised` where it raises an error, or where the value of a view that it reads is that."""
+    """The function's result; `CaughtError` where it raises an error, or where the value of a view that it reads is that."""
     for argument in arguments:
-        if type(argument) is Raised:
+        if type(argument) is CaughtError:
             return argument
     try:
         return function(*arguments)
     except Exception as error:
-        return Raised(error)
+        return CaughtError(error)

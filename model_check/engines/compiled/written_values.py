@@ -12,6 +12,8 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+from kspec.model_check.core.model import NotebookState
+
 _SET = "set"
 
 
@@ -38,7 +40,7 @@ def _written(value: Any) -> Any:
     kind: Any = type(value)
     if kind is int or kind is str or kind is bool or value is None:
         return value
-    if kind is tuple:
+    if kind is tuple or kind is NotebookState:
         return [_written(member) for member in value]
     if kind is frozenset:
         return {_SET: [_written(member) for member in value]}
@@ -66,9 +68,14 @@ def _read(described: Any) -> Any:
 
 @cache
 def _name(kind: type) -> str:
-    name = f"{kind.__module__}:{kind.__qualname__}"
+    name = _name_of(kind)
     _maker(name)  # what could not be read back is refused when it is written
     return name
+
+
+def _name_of(kind: type) -> str:
+    """A class by its module, without the package's own name before it, and its name in there."""
+    return f"{kind.__module__.removeprefix('kspec.')}:{kind.__qualname__}"
 
 
 @cache
@@ -83,10 +90,10 @@ def _fields(kind: Any) -> tuple[str, ...]:
 def _maker(name: str) -> Callable[[Any], Any]:
     """Makes a value from its fields: only classes of records and enumerations that the model has already loaded."""
     module, _, path = name.partition(":")
-    kind: Any = sys.modules.get(module)
+    kind: Any = sys.modules.get(f"kspec.{module}") or sys.modules.get(module)
     for part in path.split("."):
         kind = getattr(kind, part, None)
-    if not isinstance(kind, type) or f"{kind.__module__}:{kind.__qualname__}" != name:
+    if not isinstance(kind, type) or _name_of(kind) != name:
         raise UnknownValueError(f"there is no class {name}")
     if issubclass(kind, Enum):
         return kind.__getitem__

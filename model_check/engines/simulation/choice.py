@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from model_check.engines.compiled.compilation import kernel
-from model_check.engines.compiled.kernels import ACTION_MASK, Integers, Words
-from model_check.engines.simulation.generator import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
+from kspec.model_check.engines.compiled.compilation import kernel
+from kspec.model_check.engines.compiled.kernels import ACTION_MASK, Integers, Words
+from kspec.model_check.engines.simulation.generator import FIRST_FACTOR, GOLDEN, SECOND_FACTOR
 
 STUCK, POSTPONED = -1, -2
 """Used in place of an action: no step could be drawn; no step is drawn yet."""

@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from model_check.core.exploration import Limits, Trace, TraceStep
-from model_check.core.model import Action, Model, Property, State
-from model_check.engines.reference import explore
+from kspec.model_check.core.exploration import Limits, Trace, TraceStep
+from kspec.model_check.core.model import Action, Model, Property, State
+from kspec.model_check.engines.reference import explore
+from kspec.model_check.search.shrinking import Shrinker
 
 LONGEST_RANGE = 64
 """At the end, no range of up to this many consecutive actions can be dropped."""
 
 SEARCH_STATES = 20_000
-"""How many states the search visits at most."""
+"""The most states that the search visits."""
 
 
 class Shrunk(NamedTuple):
@@ -35,17 +36,13 @@ def shrink(model: Model, prop: Property, trace: Trace, search_states: int = SEAR
 
 def drop_actions(model: Model, prop: Property, trace: Trace) -> Trace:
     """Drop actions until nothing more can be dropped: no single action, no range of up to `LONGEST_RANGE`."""
-    replay = _Replay(model, prop)
-    size = len(trace) // 2
-    while size > 1:
-        trace = _drop_ranges(replay, trace, size)
-        size //= 2
-    while True:
-        before = len(trace)
-        for size in range(1, min(LONGEST_RANGE, len(trace) - 1) + 1):
-            trace = _drop_ranges(replay, trace, size)
-        if len(trace) == before:
-            return trace
+    replay = _ShortRun(model, prop)
+    shrinking = Shrinker(trace[1:], LONGEST_RANGE, overlapping=True)
+    for begin, end in shrinking.ranges():
+        shorter = replay.from_prefix(trace[: begin + 1], [step.action for step in trace[end + 1 :] if step.action])
+        if shorter is not None:
+            trace, shrinking.best = shorter, shorter[1:]
+    return trace
 
 
 def search(model: Model, prop: Property, trace: Trace, states: int) -> Trace:
@@ -56,18 +53,7 @@ def search(model: Model, prop: Property, trace: Trace, states: int) -> Trace:
     return found if found is not None and len(found) < len(trace) else trace
 
 
-def _drop_ranges(replay: "_Replay", trace: Trace, size: int) -> Trace:
-    """Try once to drop each range of `size` actions, from the last one to the first."""
-    begin = len(trace) - size
-    while begin >= 1:
-        if begin + size <= len(trace):
-            shorter = replay.from_prefix(trace[:begin], [step.action for step in trace[begin + size :] if step.action])
-            trace = shorter or trace
-        begin -= 1
-    return trace
-
-
-class _Replay:
+class _ShortRun:
     """Replays actions in order."""
 
     def __init__(self, model: Model, prop: Property) -> None:

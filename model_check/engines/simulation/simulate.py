@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Limits, Trace, without_garbage_collection
-from model_check.core.model import Model, Property
-from model_check.engines.compiled.kernels import ASK, SHARDS
-from model_check.engines.compiled.layout import Fields, padded, wide_fields
-from model_check.engines.compiled.search import CHUNK, Search, interrupts
-from model_check.engines.compiled.store import Store
-from model_check.engines.simulation.choice import POSTPONED, STUCK, choose, first_random
-from model_check.engines.simulation.walks import End, Walk, instance_weights, trace_of, walks
+from kspec.model_check.core.exploration import Limits, NotebookTrace, Trace, without_garbage_collection
+from kspec.model_check.core.model import Model, Property
+from kspec.model_check.engines.compiled.kernels import ASK, SHARDS
+from kspec.model_check.engines.compiled.layout import Fields, padded, wide_fields
+from kspec.model_check.engines.compiled.search import CHUNK, Search, interrupts
+from kspec.model_check.engines.compiled.store import StateStore
+from kspec.model_check.engines.simulation.choice import POSTPONED, STUCK, choose, first_random
+from kspec.model_check.engines.simulation.walks import End, Walk, instance_weights, trace_of, walks
 
 WALKERS = 4 * CHUNK
 """The number of walks in progress at a time. A walk depends only on its number, so results do not depend on this."""
@@ -26,8 +26,8 @@ WALKERS = 4 * CHUNK
 _Numbers = NDArray[np.int64]
 
 
-class Plan(NamedTuple):
-    """Which walks to take: how many, how long at most, under which seed, with which weights of actions by name.
+class WalkPlan(NamedTuple):
+    """The walks to take: how many, how long at most, under which seed, with which weights of actions by name.
 
     `first` is the number of the first walk. Seed and number determine a walk.
     """
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(slots=True)
-class Finding:
+class WalkFinding:
     """The walks' result for a property: how many violated it, if it is `always`, or reached it, if it is `sometimes`.
 
     For an `always`, `walk` is the number of the first among the walks that violate it in the fewest steps, and `trace` has
@@ -75,8 +75,8 @@ class Simulation:
     """The outcome of a plan: how often each action instance was taken, how many walks had each length, why they ended."""
 
     model: Model
-    plan: Plan
-    findings: list[Finding]
+    plan: WalkPlan
+    findings: list[WalkFinding]
     taken: _Numbers
     lengths: _Numbers
     ends: dict[End, int] = field(default_factory=lambda: dict.fromkeys(End, 0))
@@ -86,7 +86,7 @@ class Simulation:
 
     @property
     def walks(self) -> int:
-        """How many walks came to an end."""
+        """The number of walks that came to an end."""
         return int(self.lengths.sum())
 
     @property
@@ -99,14 +99,14 @@ class Simulation:
 
     @property
     def actions(self) -> dict[str, int]:
-        """How often the actions of each name were taken."""
+        """The number of times that the actions of each name were taken."""
         times = dict.fromkeys(self.model.action_names, 0)
         for action, count in zip(self.model.actions, self.taken.tolist(), strict=True):
             times[action.name] += count
         return times
 
 
-class Progress(NamedTuple):
+class WalkProgress(NamedTuple):
     """The progress of a simulation."""
 
     walks: int
@@ -114,10 +114,10 @@ class Progress(NamedTuple):
     seconds: float
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[WalkProgress], None]
 
 
-class Ended(NamedTuple):
+class EndedWalks(NamedTuple):
     """Walks that have come to their ends: their numbers, and what `walks.Walk` says of each."""
 
     numbers: _Numbers
@@ -131,7 +131,7 @@ class Ended(NamedTuple):
 def simulate(
     model: Model,
     properties: Sequence[Property],
-    plan: Plan,
+    plan: WalkPlan,
     workers: int | None = None,
     report: Report | None = None,
 ) -> Simulation:
@@ -142,7 +142,7 @@ def simulate(
 
 
 def take_walks(
-    model: Model, properties: Sequence[Property], plan: Plan, workers: int | None = None, report: Report | None = None
+    model: Model, properties: Sequence[Property], plan: WalkPlan, workers: int | None = None, report: Report | None = None
 ) -> Simulation:
     """The same as `simulate`, but without the traces."""
     started = time.monotonic()
@@ -150,16 +150,16 @@ def take_walks(
     result = Simulation(
         model,
         plan,
-        [Finding(prop) for prop in properties],
+        [WalkFinding(prop) for prop in properties],
         fleet.taken,
         np.zeros(plan.depth + 1, np.int64),
         workers=fleet.workers,
     )
 
-    def note(ended: Ended) -> None:
+    def note(ended: EndedWalks) -> None:
         _add_up(result, ended)
         if report:
-            report(Progress(result.walks, result.steps, time.monotonic() - started))
+            report(WalkProgress(result.walks, result.steps, time.monotonic() - started))
 
     fleet.take(note)
     result.interrupted = fleet.interrupted
@@ -175,16 +175,16 @@ def find_traces(result: Simulation) -> None:
         if finding.violated and finding.walk is not None:
             again = next(walks(model, properties, plan.seed, [finding.walk], plan.depth, plan.weights))
             assert len(again.actions) == finding.steps, "a compiled walk and the plain one differ"
-            finding.trace = trace_of(model, again.actions)
+            finding.trace = NotebookTrace(model, trace_of(model, again.actions))
     result.duration_s += time.monotonic() - started
 
 
-def compiled_walks(model: Model, properties: Sequence[Property], plan: Plan, workers: int | None = None) -> list[Walk]:
+def compiled_walks(model: Model, properties: Sequence[Property], plan: WalkPlan, workers: int | None = None) -> list[Walk]:
     """All walks of the plan, step by step, as `walks.walks` gives them."""
     fleet = Fleet(model, properties, plan, workers, logged=True)
     found: dict[int, Walk] = {}
 
-    def note(ended: Ended) -> None:
+    def note(ended: EndedWalks) -> None:
         for number, walker, end, length, violated, reached in zip(*(column.tolist() for column in ended), strict=True):
             actions = tuple(fleet.log[walker, :length].tolist())
             found[number] = Walk(actions, End(end), _members(violated), _members(reached))
@@ -201,14 +201,14 @@ class Fleet(Search):
     """Walkers, whose states take the place of a search's visited set. The engine's tables give their successors."""
 
     def __init__(
-        self, model: Model, properties: Sequence[Property], plan: Plan, workers: int | None, logged: bool = False
+        self, model: Model, properties: Sequence[Property], plan: WalkPlan, workers: int | None, logged: bool = False
     ) -> None:
         super().__init__(model, list(properties), Limits(stop_at_first=False), workers or os.cpu_count() or 1, None)
         self.plan = plan
         self.taken = self.fired
         self.count = min(WALKERS, plan.traces)
         self.fields = self.fitting_fields()
-        self.store = Store(self.fields, memory=8 * self.fields.size * self.count * SHARDS)
+        self.store = StateStore(self.fields, memory=8 * self.fields.size * self.count * SHARDS)
         self.store.count[0] = self.count
         self.weight = np.array(instance_weights(model, plan.weights), np.int64)
         self.random = np.zeros(self.count, np.uint64)
@@ -225,7 +225,7 @@ class Fleet(Search):
     def conclude(self) -> None:
         """There is no exploration to conclude."""
 
-    def take(self, note: Callable[[Ended], None]) -> None:
+    def take(self, note: Callable[[EndedWalks], None]) -> None:
         """Take all walks; `note` is called with those that have ended, some at a time."""
         with interrupts(self), without_garbage_collection(), ExitStack() as stack:
             if self.pool:
@@ -317,19 +317,19 @@ class Fleet(Search):
     def note_decisions(self) -> None:
         """Every walk is tested for every property."""
 
-    def _ended(self, active: _Numbers, chosen: _Numbers) -> Ended:
+    def _ended(self, active: _Numbers, chosen: _Numbers) -> EndedWalks:
         """The active walkers whose walks end here."""
         violated, full = self.violated[active] != 0, self.length[active] == self.plan.depth
         stuck = chosen == STUCK
         over = violated | full | stuck
         ends = np.where(violated, int(End.VIOLATED), np.where(full, int(End.DEPTH), int(End.STUCK)))[over]
         walkers = active[over]
-        return Ended(
+        return EndedWalks(
             self.number[walkers], walkers, ends, self.length[walkers], self.violated[walkers], self.reached[walkers]
         )
 
 
-def _add_up(result: Simulation, ended: Ended) -> None:
+def _add_up(result: Simulation, ended: EndedWalks) -> None:
     """Add walks that have ended."""
     result.lengths += np.bincount(ended.lengths, minlength=result.lengths.size)
     for end in End:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from model_check.core.exploration import Trace, TraceStep
-from model_check.core.model import Model, Property
-from model_check.engines.simulation.generator import Stream
+from kspec.model_check.core.exploration import Trace, TraceStep
+from kspec.model_check.core.model import Model, Property
+from kspec.model_check.engines.simulation.generator import Stream
 
 
 class End(IntEnum):
-    """Why a walk ended."""
+    """The reason why a walk ended."""
 
     DEPTH = 1
     STUCK = 2

@@ -9,21 +9,21 @@ import json
 import time
 from typing import Any
 
-from model_check.core.exploration import CheckpointError, Checkpointing
-from model_check.engines.compiled.checkpoint import difference
-from model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
-from model_check.engines.spark.worker.core import Numbering
-from model_check.engines.spark.worker.runs import Folder, FolderError, Run
+from kspec.model_check.core.exploration import CheckpointError, CheckpointPlan
+from kspec.model_check.engines.compiled.checkpoint import difference
+from kspec.model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
+from kspec.model_check.engines.spark.worker.core import Numbering
+from kspec.model_check.engines.spark.worker.runs import Folder, FolderError, StateFile
 
 FORMAT = 1
 MANIFEST = "spark-manifest.json"
 _OURS = ("states/", "waiting/", f"{MANIFEST}.")
 
 
-class Checkpoint:
+class SparkCheckpoint:
     """The checkpoints of one exploration in its folder."""
 
-    def __init__(self, asked: Checkpointing, ours: dict[str, Any]) -> None:
+    def __init__(self, asked: CheckpointPlan, ours: dict[str, Any]) -> None:
         self.address = asked.address or str(asked.folder)
         self.resumes = asked.resume
         self._every, self._tell = asked.every, asked.tell
@@ -62,7 +62,7 @@ class Checkpoint:
 
     # ---- writing
 
-    def save(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[Run]], last: bool = False) -> None:
+    def save(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[StateFile]], last: bool = False) -> None:
         """Write a checkpoint. If that fails, the previous one stays valid, and the search need not stop."""
         try:
             files = [run.file for runs in visited for run in runs]
@@ -89,8 +89,8 @@ class Checkpoint:
 
     # ---- reading
 
-    def load(self) -> tuple[dict[str, Any], Numbering, list[list[Run]]]:
-        """What was known at the checkpoint; `CheckpointError` if it cannot be resumed."""
+    def load(self) -> tuple[dict[str, Any], Numbering, list[list[StateFile]]]:
+        """The knowledge at the checkpoint; `CheckpointError` if it cannot be resumed."""
         try:
             described = self.folder.read_json(MANIFEST)
             text, digest = described["checkpoint"], described["sha256"]
@@ -108,7 +108,7 @@ class Checkpoint:
             if theirs != value:
                 raise CheckpointError(f"the checkpoint in {self.address} is of {difference(part, theirs, value)}")
         visited = [
-            [Run(file, layout, tuple((level, count) for level, count in levels)) for file, layout, levels in runs]
+            [StateFile(file, layout, tuple((level, count) for level, count in levels)) for file, layout, levels in runs]
             for runs in checkpoint["visited"]
         ]
         self._make_sure_of(visited, checkpoint["bytes"])
@@ -119,7 +119,7 @@ class Checkpoint:
         layouts = [(tuple(widths), tuple(words)) for widths, words in checkpoint["layouts"]]
         return checkpoint["moment"], Numbering(0, values, layouts), visited
 
-    def _make_sure_of(self, visited: list[list[Run]], size: int) -> None:
+    def _make_sure_of(self, visited: list[list[StateFile]], size: int) -> None:
         """Make sure that all files are there as they were written, and remove files from after the checkpoint."""
         named = {run.file for runs in visited for run in runs}
         there = set(self.folder.names())

@@ -13,13 +13,14 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from model_check.core.exploration import (
+from kspec.model_check.core.exploration import (
     CheckpointError,
-    Checkpointing,
+    CheckpointPlan,
     Clock,
     Exploration,
     Limits,
@@ -28,17 +29,17 @@ from model_check.core.exploration import (
     TraceStep,
     Verdict,
 )
-from model_check.core.model import Model, ModelError, Property, State
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled.checkpoint import identity
-from model_check.engines.compiled.interning import Domain, distinct, domains_of
-from model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
-from model_check.engines.compiled.orbits import OrbitBook, canonical_numbers
-from model_check.engines.compiled.rulebook import raise_again
-from model_check.engines.compiled.search import spare_bits
-from model_check.engines.spark.checkpoint import Checkpoint
-from model_check.engines.spark.head import Head, Met, number_values_ahead
-from model_check.engines.spark.session import (
+from kspec.model_check.core.model import Model, ModelError, Property, State
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.checkpoint import identity
+from kspec.model_check.engines.compiled.interning import Domain, distinct, domains_of
+from kspec.model_check.engines.compiled.layout import Fields, compact_fields, wide_fields
+from kspec.model_check.engines.compiled.orbits import OrbitBook, canonical_numbers
+from kspec.model_check.engines.compiled.rulebook import raise_again
+from kspec.model_check.engines.compiled.search import spare_bits
+from kspec.model_check.engines.spark.checkpoint import SparkCheckpoint
+from kspec.model_check.engines.spark.head import Head, HeadState, number_values_ahead
+from kspec.model_check.engines.spark.session import (
     SparkError,
     SparkSettings,
     check_master,
@@ -47,17 +48,17 @@ from model_check.engines.spark.session import (
     send_files,
     spark_context,
 )
-from model_check.engines.spark.shuffles import LevelWork, Shuffles, SparkExploration
-from model_check.engines.spark.worker.core import Numbering, Numbers, RuleError, pack
-from model_check.engines.spark.worker.kernels import home_of
-from model_check.engines.spark.worker.runs import Folder, FolderError, Piece, Run, pieces_of, slice_of
-from model_check.engines.spark.worker.tables import Tables
-from model_check.engines.spark.worker.tasks import (
+from kspec.model_check.engines.spark.shuffles import LevelWork, Shuffles, SparkExploration
+from kspec.model_check.engines.spark.worker.core import Numbering, Numbers, RuleError, pack
+from kspec.model_check.engines.spark.worker.kernels import home_of
+from kspec.model_check.engines.spark.worker.runs import Folder, FolderError, Piece, StateFile, pieces_of, slice_of
+from kspec.model_check.engines.spark.worker.tables import WorkerTables
+from kspec.model_check.engines.spark.worker.tasks import (
+    ExplorationSetup,
     Job,
-    Merged,
-    Plan,
+    MergeResult,
+    PartitionTask,
     Predecessor,
-    Setup,
     expand_partition,
     find_predecessors,
     merge_partition,
@@ -70,7 +71,7 @@ PARTITIONS_PER_CORE = 1
 MOST_PARTITIONS = 1 << 16
 
 
-class Found(NamedTuple):
+class SparkTracedState(NamedTuple):
     """A state whose trace is wanted, and its level."""
 
     level: int
@@ -83,7 +84,7 @@ def explore(
     limits: Limits,
     settings: SparkSettings | None = None,
     symmetry: Symmetry | None = None,
-    checkpointing: Checkpointing | None = None,
+    checkpointing: CheckpointPlan | None = None,
 ) -> SparkExploration:
     """Visit every reachable state, level by level, on Spark.
 
@@ -103,10 +104,16 @@ def explore(
         check_master(settings.master)
         if settings.spill is None and checkpointing is None:
             _check_folder(settings.master)
+    _check_writable("--spill", settings.spill)
+    _check_writable("--tables", settings.tables)
     asked = Exploration(model, "spark", [Verdict(prop) for prop in properties], symmetry=symmetry is not None)
-    checkpoint = Checkpoint(checkpointing, identity(asked)) if checkpointing else None
+    checkpoint = SparkCheckpoint(checkpointing, identity(asked)) if checkpointing else None
+    useful = symmetry if model.interchangeable else None
     with spark_context(settings) as context, states_folder(settings, context, checkpoint) as folder:
-        return SparkSearch(model, properties, limits, settings, symmetry, context, folder, checkpoint).run()
+        result = SparkSearch(model, properties, limits, settings, useful, context, folder, checkpoint).run()
+    if symmetry is not None and useful is None:  # no two brokers are interchangeable: each state stands for itself
+        result.symmetry, result.represented = True, result.distinct_states
+    return result
 
 
 def _check_folder(master: str) -> None:
@@ -117,9 +124,19 @@ def _check_folder(master: str) -> None:
         )
 
 
+def _check_writable(option: str, folder: str | None) -> None:
+    """Refuse a local folder that cannot be written to, before Spark starts."""
+    if folder is None or "://" in folder:
+        return
+    path = Path(folder).absolute()
+    there = next(known for known in (path, *path.parents) if known.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise SparkError(f"{option} {folder}: {there} is not a folder that can be written to")
+
+
 @contextmanager
-def states_folder(settings: SparkSettings, context: Any, checkpoint: Checkpoint | None = None) -> Iterator[Folder]:
-    """Where states are kept: with the checkpoints, else in a temporary folder that is removed at the end."""
+def states_folder(settings: SparkSettings, context: Any, checkpoint: SparkCheckpoint | None = None) -> Iterator[Folder]:
+    """The folder of states: with the checkpoints, else a temporary folder that is removed at the end."""
     if checkpoint is not None:
         yield checkpoint.folder
         return
@@ -152,7 +169,7 @@ class SparkSearch:
         symmetry: Symmetry | None,
         context: Any,
         folder: Folder,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: SparkCheckpoint | None = None,
     ) -> None:
         from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
 
@@ -167,7 +184,7 @@ class SparkSearch:
         verdicts = [Verdict(prop) for prop in properties]
         self.result = SparkExploration(model, "spark", verdicts, limits.deadlock_is_violation, symmetry is not None)
         self.exploration = uuid.uuid4().hex
-        setup = Setup(model, properties, symmetry is not None, folder.url, self.partitions, settings.tables)
+        setup = ExplorationSetup(model, properties, symmetry is not None, folder.url, self.partitions, settings.tables)
         dumps: Any = cloudpickle.dumps
         self.setup = context.broadcast(dumps(setup))
         self.domains = domains_of(model)[: len(model.slots)]
@@ -180,15 +197,15 @@ class SparkSearch:
         self.numbers: Any = None
         self.numbering = Numbering(0, [], [])
         self._number_anew()
-        self.visited: list[list[Run]] = [[] for _ in range(self.partitions)]
+        self.visited: list[list[StateFile]] = [[] for _ in range(self.partitions)]
         self.levels: list[int] = []
         self.complete = False
         """Whether the driver has explored everything by itself."""
         self.fired = np.zeros(max(1, len(model.actions)), np.int64)
         self.deadlocks, self.represented = 0, 0
-        self.found: dict[int, Found] = {}
-        self.first_deadlock: Found | None = None
-        self.traces: dict[Found, Trace] = {}
+        self.found: dict[int, SparkTracedState] = {}
+        self.first_deadlock: SparkTracedState | None = None
+        self.traces: dict[SparkTracedState, Trace] = {}
         self.position = 0
         self.work: list[LevelWork] = []
         if known:
@@ -205,7 +222,7 @@ class SparkSearch:
 
     @property
     def counts(self) -> list[int]:
-        """How many values each slot has."""
+        """The number of values of each slot."""
         return [len(domain) for domain in self.domains]
 
     def _begin(self, initial: list[int]) -> None:
@@ -216,12 +233,12 @@ class SparkSearch:
         packed = pack(initial, self.fields)
         home = int(home_of(layout, packed, self.partitions))
         name = self.folder.write_states("states", home, packed.view(np.uint8), self.fields.size, 1)
-        self.visited[home].append(Run(name, len(self.numbering.layouts) - 1, ((0, 1),)))
+        self.visited[home].append(StateFile(name, len(self.numbering.layouts) - 1, ((0, 1),)))
         self.levels.append(1)
         decided = 0
         for number, prop in enumerate(self.properties):
             if prop.bind()(self.model.initial) != (prop.kind == "always"):
-                self.found[number] = Found(0, tuple(initial))
+                self.found[number] = SparkTracedState(0, tuple(initial))
                 decided |= 1 << number
         if self.tables:
             self.tables.agree()
@@ -252,9 +269,9 @@ class SparkSearch:
         deadlock = head.first_deadlock()
         self.first_deadlock = deadlock and self._met(deadlock)
 
-    def _met(self, met: Met) -> Found:
+    def _met(self, met: HeadState) -> SparkTracedState:
         """A state that the driver has met by itself. If a run to it is known, it is kept."""
-        found = Found(met.level, met.state)
+        found = SparkTracedState(met.level, met.state)
         if met.trace:
             self.traces[found] = met.trace
         return found
@@ -270,7 +287,7 @@ class SparkSearch:
             self.checkpoint.save(moment, self.numbering, visited, last)
 
     def _moment(self) -> dict[str, Any]:
-        """What is known between two jobs, besides states and numbers of values."""
+        """The knowledge between two jobs, besides states and numbers of values."""
         return {
             "levels": list(self.levels),
             "position": self.position,
@@ -283,7 +300,7 @@ class SparkSearch:
             "seconds": self.clock.elapsed,
         }
 
-    def _resume(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[Run]]) -> None:
+    def _resume(self, moment: dict[str, Any], numbering: Numbering, visited: list[list[StateFile]]) -> None:
         """Restore the search from the checkpoint."""
         for domain, values in zip(distinct(self.domains), numbering.values, strict=True):
             domain.renumber(values)
@@ -306,8 +323,8 @@ class SparkSearch:
             self._note_decisions()
             while not self.complete and self._expand_level():
                 self.position = 0
-        except (KeyboardInterrupt, _OutOfTimeError) as stop:
-            out_of_time = isinstance(stop, _OutOfTimeError)
+        except (KeyboardInterrupt, _JobTimeError) as stop:
+            out_of_time = isinstance(stop, _JobTimeError)
             self.result.stopped_because = self.clock.out_of_time if out_of_time else "interrupted"
             self._save(last=True)
         self._conclude()
@@ -352,10 +369,10 @@ class SparkSearch:
     def _job(self, level: int, pieces: Sequence[list[Piece]]) -> list[list[Piece]]:
         """Expand these states of each partition; returns those that must wait until new values have numbers."""
         job, began = self._described(level), time.monotonic()
-        plans = [Plan(own, runs) for own, runs in zip(pieces, self.visited, strict=True)]
+        plans = [PartitionTask(own, runs) for own, runs in zip(pieces, self.visited, strict=True)]
         expanded = self.context.parallelize(plans, self.partitions).mapPartitionsWithIndex(partial(expand_partition, job))
         merged = expanded.partitionBy(self.partitions, _home).mapPartitionsWithIndex(partial(merge_partition, job))
-        outcomes: list[Merged] = sorted(self._collected(merged), key=lambda outcome: outcome.partition)
+        outcomes: list[MergeResult] = sorted(self._collected(merged), key=lambda outcome: outcome.partition)
         for outcome in outcomes:
             if outcome.report.error is not None:
                 self._raise_again(outcome.report.error)
@@ -366,7 +383,7 @@ class SparkSearch:
         self._note_work(level, outcomes, time.monotonic() - began)
         return [[outcome.report.set_aside] if outcome.report.set_aside else [] for outcome in outcomes]
 
-    def _note_work(self, level: int, outcomes: Sequence[Merged], seconds: float) -> None:
+    def _note_work(self, level: int, outcomes: Sequence[MergeResult], seconds: float) -> None:
         """Add a job to the work of its level."""
         work = LevelWork(
             level,
@@ -388,7 +405,7 @@ class SparkSearch:
         return Job(self.exploration, self.setup, self.numbers, self.numbering.version, level, undecided)
 
     def _collected(self, tasks: Any) -> list[Any]:
-        """The results of the tasks; raises `_OutOfTimeError` if time runs out first."""
+        """The results of the tasks; raises `_JobTimeError` if time runs out first."""
         out_of_time = threading.Event()
 
         def cancel() -> None:
@@ -403,13 +420,13 @@ class SparkSearch:
             return collected(tasks)
         except SparkError as error:
             if out_of_time.is_set():
-                raise _OutOfTimeError from error
+                raise _JobTimeError from error
             raise
         finally:
             if timer:
                 timer.cancel()
 
-    def _take(self, outcome: Merged, level: int) -> None:
+    def _take(self, outcome: MergeResult, level: int) -> None:
         report = outcome.report
         self.visited[outcome.partition] = outcome.visited
         if self.checkpoint:
@@ -419,7 +436,7 @@ class SparkSearch:
         self.fired += np.array(report.fired, np.int64)
         self.deadlocks += report.deadlocks
         if report.first_deadlock is not None and self.first_deadlock is None:
-            self.first_deadlock = Found(level - 1, report.first_deadlock)
+            self.first_deadlock = SparkTracedState(level - 1, report.first_deadlock)
         self.represented += outcome.represented
         if outcome.fresh:
             if len(self.levels) == level:
@@ -428,7 +445,7 @@ class SparkSearch:
         for decided, state in outcome.decided:
             for number in range(len(self.properties)):
                 if decided >> number & 1:
-                    self.found.setdefault(number, Found(level, state))
+                    self.found.setdefault(number, SparkTracedState(level, state))
         if self.tables:
             self.tables.written += [*outcome.tables, *report.tables]
 
@@ -490,10 +507,10 @@ class SparkSearch:
         if self.tables:
             self.tables.folder.remove([name for name in self.tables.folder.names() if name not in set(self.tables.written)])
 
-    def _traces_to(self, wanted: set[Found]) -> dict[Found, Trace]:
+    def _traces_to(self, wanted: set[SparkTracedState]) -> dict[SparkTracedState, Trace]:
         """Shortest runs to some states, found backwards: each earlier level is expanded until it leads to them."""
         passed = {found: [found.state] for found in wanted}
-        actions: dict[Found, list[int]] = {found: [] for found in wanted}
+        actions: dict[SparkTracedState, list[int]] = {found: [] for found in wanted}
         for level in range(max((found.level for found in wanted), default=0), 0, -1):
             under_way = [found for found in sorted(wanted) if found.level >= level]
             targets = sorted({passed[found][0] for found in under_way})
@@ -505,7 +522,7 @@ class SparkSearch:
         return {found: self._trace(passed[found], actions[found]) for found in wanted}
 
     def _predecessors(self, level: int, targets: list[Numbers]) -> dict[Numbers, Predecessor]:
-        plans = [Plan(pieces_of(runs, level - 1), []) for runs in self.visited]
+        plans = [PartitionTask(pieces_of(runs, level - 1), []) for runs in self.visited]
         tasks = self.context.parallelize(plans, self.partitions).mapPartitions(
             partial(find_predecessors, self._described(level), targets)
         )
@@ -542,17 +559,17 @@ class SparkSearch:
         raise_again(self.model, state, error.action)
 
 
-def _found(where: Any) -> Found:
+def _found(where: Any) -> SparkTracedState:
     level, state = where
-    return Found(level, tuple(state))
+    return SparkTracedState(level, tuple(state))
 
 
-def _tables(model: Model, properties: list[Property], domains: list[Domain], url: str | None) -> Tables | None:
+def _tables(model: Model, properties: list[Property], domains: list[Domain], url: str | None) -> WorkerTables | None:
     """The tables in an empty folder, if they are asked for; `SparkError` if it cannot be used."""
     if url is None:
         return None
     try:
-        tables = Tables(model, properties, domains, url)
+        tables = WorkerTables(model, properties, domains, url)
         tables.folder.create()
         names = tables.folder.names()
     except FolderError as error:
@@ -562,7 +579,7 @@ def _tables(model: Model, properties: list[Property], domains: list[Domain], url
     return tables
 
 
-class _OutOfTimeError(Exception):
+class _JobTimeError(Exception):
     """There was no time left for a job."""
 
 

@@ -13,24 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Limits, Progress, Trace
-from model_check.core.model import Model, Property
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled.interning import Domain, distinct
-from model_check.engines.compiled.kernels import SHARDS, repack
-from model_check.engines.compiled.layout import Fields
-from model_check.engines.compiled.search import Search
-from model_check.engines.simulation.simulate import Fleet, Plan
-from model_check.engines.spark.worker.core import PADDING, Numbers, Packed
-from model_check.engines.spark.worker.kernels import homes_of
-from model_check.engines.spark.worker.runs import Folder, Run
+from kspec.model_check.core.exploration import Limits, Progress, Trace
+from kspec.model_check.core.model import Model, Property
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.interning import Domain, distinct
+from kspec.model_check.engines.compiled.kernels import SHARDS, repack
+from kspec.model_check.engines.compiled.layout import Fields
+from kspec.model_check.engines.compiled.search import Search
+from kspec.model_check.engines.simulation.simulate import Fleet, WalkPlan
+from kspec.model_check.engines.spark.worker.core import PADDING, Numbers, Packed
+from kspec.model_check.engines.spark.worker.kernels import homes_of
+from kspec.model_check.engines.spark.worker.runs import Folder, StateFile
 
 MANY_LEVELS = 16
-WALKS = Plan(seed=1, traces=1 << 9, depth=100)
+WALKS = WalkPlan(seed=1, traces=1 << 9, depth=100)
 _HANDED_ON = "Spark goes on"
 
 
-class Met(NamedTuple):
+class HeadState(NamedTuple):
     """A state that matters: its level, the numbers of its values, and a shortest run to it."""
 
     level: int
@@ -106,20 +106,20 @@ class Head:
         """The values of slots by number, for each domain."""
         return [domain.values for domain in distinct(self._search.book.domains[: len(self._search.model.slots)])]
 
-    def found(self) -> dict[int, Met]:
+    def found(self) -> dict[int, HeadState]:
         """The states that decide properties, by the property's number."""
         return {
             number: self._met(found, self._result.verdicts[number].trace) for number, found in self._search.found.items()
         }
 
-    def first_deadlock(self) -> Met | None:
+    def first_deadlock(self) -> HeadState | None:
         found = self._search.first_deadlock
         return None if found is None else self._met(found, self._result.deadlock_trace)
 
-    def _met(self, found: Any, trace: Trace | None) -> Met:
-        return Met(found.level, tuple(self._search.store.numbers_at(*found.place)), trace)
+    def _met(self, found: Any, trace: Trace | None) -> HeadState:
+        return HeadState(found.level, tuple(self._search.store.numbers_at(*found.place)), trace)
 
-    def write(self, folder: Folder, fields: Fields, layout: int, partitions: int) -> list[list[Run]]:
+    def write(self, folder: Folder, fields: Fields, layout: int, partitions: int) -> list[list[StateFile]]:
         """Write each state to its partition, in this layout with this number; returns each partition's files."""
         content: list[list[Packed]] = [[] for _ in range(partitions)]
         levels: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
@@ -132,12 +132,12 @@ class Head:
                 own = rows[homes == home]
                 content[home].append(own.reshape(-1))
                 levels[home].append((level, len(own)))
-        runs: list[list[Run]] = []
+        runs: list[list[StateFile]] = []
         for home in range(partitions):
             count = sum(states for _, states in levels[home])
             if count:
                 name = folder.write_states("states", home, np.concatenate(content[home]), fields.size, count)
-                runs.append([Run(name, layout, tuple(levels[home]))])
+                runs.append([StateFile(name, layout, tuple(levels[home]))])
             else:
                 runs.append([])
         return runs

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from model_check.core.model import Model
-from model_check.extras import need
+from kspec.model_check.core.model import Model
+from kspec.model_check.extras import need
 
 LOOPBACK = "127.0.0.1"
 ATTEMPTS = 4
-"""How often a task may fail before the exploration fails: a local master's own default is once."""
+"""The number of failures of a task before the exploration fails: a local master's own default is once."""
 
 MOST_IN_A_LEVEL = 1 << 14
 """The driver itself explores a level of up to this many states faster than a Spark job does."""
@@ -34,7 +34,8 @@ class SparkError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Where Spark runs, in how many partitions states are kept, and where they are spilled.
+    """The place where Spark runs, the number of partitions in which states are kept, and the folder to which they are
+    spilled.
 
     `conf` are settings by Spark's own names. `tables` is a folder for the state graph as tables. `tell` is called with a
     sentence for people that says where Spark's own pages are. `driver_states`: the driver itself explores the first levels
@@ -150,7 +151,7 @@ def _with_attempts(master: str) -> str:
 
 def _prepare_java() -> None:
     """Let PySpark start Java through a launcher of ours."""
-    from model_check.engines.spark.java import LAUNCHER_HOME, NoJavaError, find_java, launched  # noqa: PLC0415
+    from kspec.model_check.engines.spark.java import LAUNCHER_HOME, NoJavaError, find_java, launched  # noqa: PLC0415
 
     if os.environ.get("JAVA_HOME") == str(LAUNCHER_HOME):
         return
@@ -196,7 +197,7 @@ def collected(tasks: Any) -> list[Any]:
 
 
 def _reason_of(error: Any) -> str:
-    """Why a job failed, in one line: the last line of a Python traceback, if there is one."""
+    """The reason why a job failed, in one line: the last line of a Python traceback, if there is one."""
     text = str(error.java_exception.getMessage()) if error.java_exception else str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if line and line[0].isalpha() and "Error" in line.split(":")[0]]

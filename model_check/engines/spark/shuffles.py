@@ -1,9 +1,9 @@
-"""What engine spark sent, level by level, and the outcome that reports it."""
+"""Messages of engine spark, level by level, and the outcome that reports them."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Exploration
+from kspec.model_check.core.exploration import Exploration
 
 
 class LevelWork(NamedTuple):
@@ -39,7 +39,7 @@ class LevelWork(NamedTuple):
 
 
 class Shuffles(NamedTuple):
-    """What engine spark sent, level by level; levels that the driver explores by itself send nothing."""
+    """Messages of engine spark, level by level; levels that the driver explores by itself send nothing."""
 
     partitions: int
     state_bytes: int

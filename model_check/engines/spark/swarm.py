@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.model import Model, Property
-from model_check.engines.simulation.simulate import Finding, Plan, Simulation, find_traces, take_walks
-from model_check.engines.simulation.walks import End
-from model_check.engines.spark.session import SparkSettings, collected, send_files, spark_context
+from kspec.model_check.core.model import Model, Property
+from kspec.model_check.engines.simulation.simulate import Simulation, WalkFinding, WalkPlan, find_traces, take_walks
+from kspec.model_check.engines.simulation.walks import End
+from kspec.model_check.engines.spark.session import SparkSettings, collected, send_files, spark_context
 
 
-class _Taken(NamedTuple):
-    """What the walks of one task found; for each property the number of walks, the one to report, and its steps."""
+class _WalkResults(NamedTuple):
+    """The findings of one task's walks; for each property the number of walks, the one to report, and its steps."""
 
     taken: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -27,14 +27,16 @@ class _Taken(NamedTuple):
     findings: list[tuple[int, int | None, int | None]]
 
 
-def simulate(model: Model, properties: Sequence[Property], plan: Plan, settings: SparkSettings | None = None) -> Simulation:
+def simulate(
+    model: Model, properties: Sequence[Property], plan: WalkPlan, settings: SparkSettings | None = None
+) -> Simulation:
     """Take all walks of the plan, in one task for each core unless the settings say in how many."""
     with spark_context(settings or SparkSettings()) as context:
         return simulate_on(context, model, properties, plan, (settings or SparkSettings()).partitions)
 
 
 def simulate_on(
-    context: Any, model: Model, properties: Sequence[Property], plan: Plan, tasks: int | None = None
+    context: Any, model: Model, properties: Sequence[Property], plan: WalkPlan, tasks: int | None = None
 ) -> Simulation:
     """`simulate`, with an existing context."""
     from pyspark import cloudpickle  # noqa: PLC0415 (an extra)
@@ -47,17 +49,17 @@ def simulate_on(
     dumps: Any = cloudpickle.dumps
     walked = context.broadcast(dumps((model, list(properties))))
 
-    def take(plans: Iterator[Plan]) -> Iterator[_Taken]:
+    def take(plans: Iterator[WalkPlan]) -> Iterator[_WalkResults]:
         model, properties = pickle.loads(walked.value)
         for own in plans:
             part = take_walks(model, properties, own, workers=1)
             findings = [(finding.walks, finding.walk, finding.steps) for finding in part.findings]
-            yield _Taken(part.taken, part.lengths, part.ends, findings)
+            yield _WalkResults(part.taken, part.lengths, part.ends, findings)
 
     result = Simulation(
         model,
         plan,
-        [Finding(prop) for prop in properties],
+        [WalkFinding(prop) for prop in properties],
         np.zeros(max(1, len(model.actions)), np.int64),
         np.zeros(plan.depth + 1, np.int64),
         workers=tasks,

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
-from model_check.models.kafka.kraft.reading import Reading, with_image
-from model_check.models.kafka.kraft.state import controller_state
-from model_check.models.kafka.party import Held, Rules, committed, next_request, seen_by_fetchers
-from model_check.models.kafka.reductions import OUT_OF_DATE, Reduction, image_for, unless_in_vain
-from model_check.models.kafka.values import (
+from kspec.model_check.core.model import PRODUCER, REFUSED, Effect, Local, Model, Slot, View, then, when
+from kspec.model_check.models.carriers import empty_log
+from kspec.model_check.models.kafka.kraft.reading import Reading, with_image
+from kspec.model_check.models.kafka.kraft.state import controller_state
+from kspec.model_check.models.kafka.party import PartyRules, PartyState, committed, leading, next_request, seen_by_fetchers
+from kspec.model_check.models.kafka.reductions import OUT_OF_DATE, Reduction, image_for, unless_in_vain
+from kspec.model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
     NO_MEMORY,
@@ -17,30 +18,29 @@ from model_check.models.kafka.values import (
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
+    AlterPartitionExchange,
     AnyCluster,
-    Change,
-    Cluster,
-    Exchange,
     Image,
     Inbox,
+    MetadataChange,
+    ModelController,
     Process,
-    Under,
+    RequestState,
     ZkCluster,
 )
-from model_check.models.kafka.words import reading_in_words
-from model_check.models.kafka.zookeeper.state import ZkDecision, live_now, outcome_of_proposal, with_mail
-from model_check.models.parts import NO_ROLE, Role
-from spec.broker.rules.fetcher import NOT_FETCHING
-from spec.broker.rules.isr.proposal import nothing_pending
-from spec.broker.rules.isr.request import IsrWriter
-from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
-from spec.controller.partitions import check_alter_partition_request
-from spec.controller.protocol import Controller
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG
-from spec.metadata import BrokerRegistration
-from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset
-from spec.zookeeper.protocol import ZkController
+from kspec.model_check.models.kafka.words import reading_in_words
+from kspec.model_check.models.kafka.zookeeper.state import ZkDecision, live_now, outcome_of_proposal, with_mail
+from kspec.model_check.models.parts import NO_ROLE, Role
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING
+from kspec.spec.broker.rules.isr.proposal import nothing_pending
+from kspec.spec.broker.rules.isr.request import IsrWriter
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
+from kspec.spec.controller.partitions import check_alter_partition_request
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.metadata import BrokerRegistration
+from kspec.spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset
+from kspec.spec.zookeeper.protocol import ZkController
 
 Known = frozenset[BrokerRegistration]
 NOBODY_KNOWN: Known = frozenset()
@@ -84,11 +84,11 @@ class Views(NamedTuple):
     request: dict[int, View]
 
 
-AnyDecision: TypeAlias = Cluster | ZkDecision
+AnyDecision: TypeAlias = ModelController | ZkDecision
 """A decision of the controller."""
 
 
-class Decided(NamedTuple):
+class ControllerDecision(NamedTuple):
     """A decision of the controller as part of an action."""
 
     guard: Local
@@ -99,7 +99,7 @@ class Board:
     """A model under construction, with a controller of either kind."""
 
     def __init__(
-        self, name: str, rules: dict[int, Rules], control: Controller | ZkController, parameters: dict[str, Any]
+        self, name: str, rules: dict[int, PartyRules], control: Controller | ZkController, parameters: dict[str, Any]
     ) -> None:
         self.model = Model(name, parameters)
         self.rules = rules
@@ -110,6 +110,8 @@ class Board:
             self.model.interchangeable = tuple(broker for broker in self.brokers if broker != parameters["only_stops"])
         self._changes: dict[tuple[BrokerId, int], View] = {}
         self.slots = self._slots()
+        for broker, process in self.slots.process.items():
+            self.model.silent[broker] = when(lambda process: not process.up, process)
         self.budgets: dict[str, Slot] = {}
         self.views = self._views()
 
@@ -126,6 +128,11 @@ class Board:
     def has_zookeeper(self) -> bool:
         """Whether the controller works on ZooKeeper, and sends requests to brokers."""
         return isinstance(self.control, ZkController)
+
+    @property
+    def stops_uncleanly(self) -> bool:
+        """Whether brokers may stop without warning."""
+        return any(self.parameters[kind] for kind in ("unclean_shutdowns", "epoch_file_losses"))
 
     @property
     def kraft(self) -> Controller:
@@ -158,7 +165,7 @@ class Board:
             inbox = model.broker_slots("requests", brokers, NO_ORDERS)
             heard = model.broker_slots("controllerEpoch", brokers, FIRST_CONTROLLER)
         else:
-            empty = Cluster(NO_TOPIC, registrations)
+            empty = ModelController(NO_TOPIC, registrations)
             cluster = model.slot("controller", empty)
             reading = {broker: self._reading_slot(broker, empty) for broker in brokers}
         return Slots(
@@ -166,7 +173,7 @@ class Board:
             reading=reading,
             inbox=inbox,
             heard=heard,
-            log=model.broker_slots("log", brokers, LocalLog(EMPTY_LOG)),
+            log=model.broker_slots("log", brokers, LocalLog(empty_log(self.parameters))),
             role=model.broker_slots("role", brokers, NO_ROLE),
             memory=model.broker_slots("memory", brokers, NO_MEMORY),
             fetcher=model.broker_slots("fetcher", brokers, NOT_FETCHING),
@@ -183,7 +190,7 @@ class Board:
             else {},
         )
 
-    def _reading_slot(self, broker: BrokerId, empty: Cluster) -> Slot:
+    def _reading_slot(self, broker: BrokerId, empty: ModelController) -> Slot:
         first = (self.image_for(broker, empty),)
         return self.model.slot("metadata", first, broker, broker, holds=Reading, words=reading_in_words)
 
@@ -206,7 +213,7 @@ class Board:
             seen_by_fetchers={
                 broker: view(
                     "what fetchers see",
-                    seen_by_fetchers,
+                    leading if self.rules[broker].protocol.answers_after_fetch else seen_by_fetchers,
                     slots.log[broker],
                     slots.role[broker],
                     slots.memory[broker],
@@ -249,7 +256,7 @@ class Board:
         """The controller's decision, `None` if there is none; for `decided`."""
         return self.model.view(name, function, *reads)
 
-    def decided(self, decision: View, *, leaves: BrokerId | None = None, writes: Sequence[Slot] = ()) -> Decided:
+    def decided(self, decision: View, *, leaves: BrokerId | None = None, writes: Sequence[Slot] = ()) -> ControllerDecision:
         """The guard of a decision, and its effects on the controller, on the brokers' unread metadata, and on requests.
 
         A broker that `leaves`, or that begins to read with this decision, has its own effects on its metadata. The action
@@ -270,9 +277,9 @@ class Board:
             copy = slots.copy.get(broker)
             if copy is not None and copy not in writes and self.reduces(Reduction.VAIN_PROPOSALS):
                 effects.append(then(copy, self._unless_out_of_date, copy, decision))
-        return Decided(when(lambda after: after is not None, decision), effects)
+        return ControllerDecision(when(lambda after: after is not None, decision), effects)
 
-    def image_for(self, broker: BrokerId, cluster: Cluster) -> Image:
+    def image_for(self, broker: BrokerId, cluster: ModelController) -> Image:
         """The parts of the metadata that a broker uses."""
         if self.reduces(Reduction.UNREAD_FIELDS):
             return image_for(broker, cluster, self.reads_its_registration(broker))
@@ -281,24 +288,26 @@ class Board:
     def _is_told(self, broker: BrokerId, inbox: Inbox, decision: ZkDecision | None) -> Inbox:
         return inbox if decision is None else with_mail(broker, inbox, decision, self.reductions)
 
-    def _has_to_read(self, broker: BrokerId, reading: Reading, after: Cluster | None) -> Reading:
+    def _has_to_read(self, broker: BrokerId, reading: Reading, after: ModelController | None) -> Reading:
         return reading if after is None else with_image(broker, reading, self.image_for(broker, after), self.reductions)
 
     def _proposals_may_be_in_vain(self, leader: BrokerId) -> bool:
         return self.reduces(Reduction.VAIN_PROPOSALS) and not self.writes_isr(leader)
 
-    def _unless_in_vain(self, leader: BrokerId, exchange: Exchange, decision: AnyDecision | None) -> Exchange:
-        if decision is None or exchange.state != Under.SENT:
+    def _unless_in_vain(
+        self, leader: BrokerId, exchange: AlterPartitionExchange, decision: AnyDecision | None
+    ) -> AlterPartitionExchange:
+        if decision is None or exchange.state != RequestState.SENT:
             return exchange
         return unless_in_vain(exchange, self._error_after(decision, exchange), self.rules[leader].protocol)
 
-    def _unless_out_of_date(self, copy: Exchange, decision: AnyDecision | None) -> Exchange:
+    def _unless_out_of_date(self, copy: AlterPartitionExchange, decision: AnyDecision | None) -> AlterPartitionExchange:
         if decision is None or copy == NO_EXCHANGE:
             return copy
         return NO_EXCHANGE if self._error_after(decision, copy) in OUT_OF_DATE else copy
 
-    def _error_after(self, decision: AnyDecision, exchange: Exchange) -> Error:
-        """What the controller answers to a request after a decision."""
+    def _error_after(self, decision: AnyDecision, exchange: AlterPartitionExchange) -> Error:
+        """The controller's error for a request after a decision."""
         after = cluster_after(decision)
         if isinstance(after, ZkCluster):
             return outcome_of_proposal(self.zookeeper, after, exchange.request).response.error
@@ -344,7 +353,7 @@ class Board:
             "clients": slots.clients,
             "fetcher": slots.fetcher[broker],
         }
-        return tuple(named[field] for field in Held._fields)
+        return tuple(named[field] for field in PartyState._fields)
 
     def pairs(self) -> list[tuple[BrokerId, BrokerId]]:
         """Every broker with every other one."""
@@ -390,6 +399,6 @@ def _leads_in(broker: BrokerId, role: Role, process: Process) -> Epoch:
     return role.leader_epoch if role.leader == broker and process.up else NO_EPOCH
 
 
-def read_change(steps: int, reading: Reading) -> Change | None:
+def read_change(steps: int, reading: Reading) -> MetadataChange | None:
     """See `Board.change_after`."""
-    return Change(reading[0], reading[steps]) if len(reading) > steps else None
+    return MetadataChange(reading[0], reading[steps]) if len(reading) > steps else None

@@ -1,10 +1,10 @@
 """The common state of both kinds of controller: the registrations, and the replica that an election chooses."""
 
-from model_check.models.kafka.values import AnyCluster
-from spec.metadata import BrokerRegistration
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId
+from kspec.model_check.models.kafka.values import AnyCluster
+from kspec.spec.metadata import BrokerRegistration
+from kspec.spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, MonotonicMs
 
-NOW = 1_000_000
+NOW = MonotonicMs(1_000_000)
 """The controller's time, in milliseconds."""
 
 

@@ -9,34 +9,34 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import NamedTuple
 
-from model_check.core.model import CONTROLLER, REFUSED, Local, Message, Note, then, when
-from model_check.models.kafka.board import NOBODY_KNOWN, AnyDecision, Board, cluster_after
-from model_check.models.kafka.cluster import NOW, is_the_choice
-from model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
-from model_check.models.kafka.party import STRANGER, Log, awaits, broker, exchange_after, is_asking, leading
-from model_check.models.kafka.reductions import Reduction, may_miss_answers, tells_something
-from model_check.models.kafka.replication import led_after
-from model_check.models.kafka.values import (
+from kspec.model_check.core.model import CONTROLLER, REFUSED, Arrow, Local, Note, then, when
+from kspec.model_check.models.carriers import ModelLog, empty_log
+from kspec.model_check.models.kafka.board import NOBODY_KNOWN, AnyDecision, Board, cluster_after
+from kspec.model_check.models.kafka.cluster import NOW, is_the_choice
+from kspec.model_check.models.kafka.kraft.state import answer_of, appended, cluster_of, controller_state
+from kspec.model_check.models.kafka.party import STRANGER, Log, awaits, broker, exchange_after, is_asking, leading
+from kspec.model_check.models.kafka.reductions import Reduction, may_miss_answers, tells_something
+from kspec.model_check.models.kafka.replication import led_after
+from kspec.model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_TOPIC,
+    AlterPartitionExchange,
     AnyCluster,
-    Clients,
-    Exchange,
+    ClientKnowledge,
     Memory,
     Process,
-    Under,
+    RequestState,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper.isr_writes import add_isr_writes
-from model_check.models.kafka.zookeeper.state import decided_by, outcome_of_proposal
-from model_check.models.parts import LATE, Role
-from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
-from spec.broker.partition import Partition
-from spec.controller.partitions import handle_alter_partition
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.alter_partition import AlterPartitionResponse
-from spec.values import BrokerId, Error
+from kspec.model_check.models.kafka.zookeeper.isr_writes import add_isr_writes
+from kspec.model_check.models.kafka.zookeeper.state import decided_by, outcome_of_proposal
+from kspec.model_check.models.parts import LATE, Role
+from kspec.spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from kspec.spec.broker.partition import Partition
+from kspec.spec.controller.partitions import handle_alter_partition
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.alter_partition import AlterPartitionResponse
+from kspec.spec.values import BrokerId, Error
 
 
 def add_isr_changes(board: Board) -> None:
@@ -73,8 +73,8 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
     subsets = [frozenset(some) for count in range(1, len(others) + 1) for some in combinations(others, count)]
     led = (slots.log[leader], slots.role[leader], slots.memory[leader])
 
-    def shrink(slow: frozenset[BrokerId]) -> Callable[[Log, Role, Memory, Exchange, Process], object]:
-        def propose(log: Log, role: Role, memory: Memory, exchange: Exchange, process: Process) -> object:
+    def shrink(slow: frozenset[BrokerId]) -> Callable[[Log, Role, Memory, AlterPartitionExchange, Process], object]:
+        def propose(log: Log, role: Role, memory: Memory, exchange: AlterPartitionExchange, process: Process) -> object:
             own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
             before = leading(log, role, memory, asking=is_asking(exchange, process))
             step = consider_shrinking(own, _in_time(before, slow), LATE)
@@ -90,7 +90,7 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
         board.model.action(
             "ProposeShrink",
             {"leader": leader, "slow": tuple(sorted(slow))},
-            events=[Message(leader, CONTROLLER, "AlterPartition: a smaller ISR")],
+            events=[Arrow(leader, CONTROLLER, "AlterPartition: a smaller ISR")],
             guards=[
                 when(lambda role: role.leader == leader, slots.role[leader]),
                 when(lambda process: process.up, slots.process[leader]),
@@ -109,7 +109,7 @@ def _add_shrink(board: Board, leader: BrokerId) -> None:
         )
 
 
-def _in_time(partition: Partition[RecordLog], slow: frozenset[BrokerId]) -> Partition[RecordLog]:
+def _in_time(partition: Partition[ModelLog], slow: frozenset[BrokerId]) -> Partition[ModelLog]:
     """The partition where all followers except the slow ones have been caught up recently."""
     followers = tuple(
         follower if follower.broker in slow else follower._replace(state=follower.state._replace(caught_up_time=LATE))
@@ -128,14 +128,14 @@ class ProposalOutcome(NamedTuple):
     response: AlterPartitionResponse
 
 
-Decides = Callable[[AnyCluster, Exchange], ProposalOutcome]
-"""What the controller makes of a request."""
+Decides = Callable[[AnyCluster, AlterPartitionExchange], ProposalOutcome]
+"""The decision of the controller on a request."""
 
 
 def _decides(board: Board, first: BrokerId) -> Decides:
     """The controller's decision on a request, with `first` as the preferred replica."""
 
-    def decide(cluster: AnyCluster, exchange: Exchange) -> ProposalOutcome:
+    def decide(cluster: AnyCluster, exchange: AlterPartitionExchange) -> ProposalOutcome:
         if isinstance(cluster, ZkCluster):
             outcome = outcome_of_proposal(board.zookeeper, cluster, exchange.request)
             return ProposalOutcome(decided_by(cluster, outcome.step) if outcome.written else None, outcome.response)
@@ -152,11 +152,11 @@ def _answer(
     board: Board,
     leader: BrokerId,
     response: AlterPartitionResponse,
-    exchange: Exchange,
+    exchange: AlterPartitionExchange,
     role: Role,
     process: Process,
-) -> Exchange:
-    answered = Exchange(Under.ANSWERED, exchange.request, response)
+) -> AlterPartitionExchange:
+    answered = AlterPartitionExchange(RequestState.ANSWERED, exchange.request, response)
     told = not board.reduces(Reduction.IDLE_ANSWERS) or _is_told_something(board, leader, role, answered)
     return answered if process.up and told else NO_EXCHANGE
 
@@ -165,8 +165,8 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
     slots, decide = board.slots, _decides(board, successor)
     exchanged, ends_reassignments = slots.exchange[leader], _ends_reassignments(board)
 
-    def grant(cluster: AnyCluster, exchange: Exchange) -> AnyDecision | None:
-        if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
+    def grant(cluster: AnyCluster, exchange: AlterPartitionExchange) -> AnyDecision | None:
+        if exchange.state != RequestState.SENT or cluster.topic == NO_TOPIC:
             return None
         granted, response = decide(cluster, exchange)
         if granted is None or _is_refused_for_good(board, response):
@@ -175,11 +175,13 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
         taken = not ends_reassignments or is_the_choice(cluster, cluster_after(granted), successor, leader)
         return granted if taken else None
 
-    def answer(cluster: AnyCluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
+    def answer(
+        cluster: AnyCluster, exchange: AlterPartitionExchange, role: Role, process: Process
+    ) -> AlterPartitionExchange:
         return _answer(board, leader, decide(cluster, exchange).response, exchange, role, process)
 
     args = {"leader": leader, "successor": successor} if ends_reassignments else {"leader": leader}
-    asked = Message(leader, CONTROLLER, "AlterPartition")
+    asked = Arrow(leader, CONTROLLER, "AlterPartition")
     decision = board.decision(f"granted to {leader} succeeded by {successor}", grant, slots.cluster, exchanged)
     decided = board.decided(decision, writes=[exchanged])
     said = Local(lambda cluster, exchange: decide(cluster, exchange).response.error, (slots.cluster, exchanged))
@@ -199,7 +201,7 @@ def _add_grant(board: Board, leader: BrokerId, successor: BrokerId) -> None:
         board.model.action(
             "GrantIsrUnanswered",
             args,
-            events=[asked, Note(CONTROLLER, "writes the ISR"), Message(CONTROLLER, leader, "(the answer is lost)")],
+            events=[asked, Note(CONTROLLER, "writes the ISR"), Arrow(CONTROLLER, leader, "(the answer is lost)")],
             guards=[unanswered.guard],
             effects=unanswered.effects,
             answer=said,
@@ -215,20 +217,22 @@ def _add_refusal_for_good(board: Board, leader: BrokerId) -> None:
     slots, decide = board.slots, _decides(board, leader)
     exchanged = slots.exchange[leader]
 
-    def refuse(cluster: AnyCluster, exchange: Exchange) -> AnyDecision | None:
-        if exchange.state != Under.SENT or cluster.topic == NO_TOPIC:
+    def refuse(cluster: AnyCluster, exchange: AlterPartitionExchange) -> AnyDecision | None:
+        if exchange.state != RequestState.SENT or cluster.topic == NO_TOPIC:
             return None
         refused, response = decide(cluster, exchange)
         return refused if _is_refused_for_good(board, response) else None
 
-    def answer(cluster: AnyCluster, exchange: Exchange, role: Role, process: Process) -> Exchange:
+    def answer(
+        cluster: AnyCluster, exchange: AlterPartitionExchange, role: Role, process: Process
+    ) -> AlterPartitionExchange:
         return _answer(board, leader, decide(cluster, exchange).response, exchange, role, process)
 
     decided = board.decided(board.decision(f"refused to {leader}", refuse, slots.cluster, exchanged), writes=[exchanged])
     board.model.action(
         "RefuseIsrForGood",
         {"leader": leader},
-        events=[Message(leader, CONTROLLER, "AlterPartition"), Note(CONTROLLER, "refuses, with a new partition epoch")],
+        events=[Arrow(leader, CONTROLLER, "AlterPartition"), Note(CONTROLLER, "refuses, with a new partition epoch")],
         guards=[decided.guard],
         effects=[
             *decided.effects,
@@ -242,7 +246,7 @@ def _add_refusal(board: Board, leader: BrokerId) -> None:
     slots, decide = board.slots, _decides(board, leader)
     exchanged = slots.exchange[leader]
 
-    def refuse(cluster: AnyCluster, exchange: Exchange, role: Role, process: Process) -> object:
+    def refuse(cluster: AnyCluster, exchange: AlterPartitionExchange, role: Role, process: Process) -> object:
         outcome = decide(cluster, exchange)
         if outcome.decision is not None:
             return REFUSED
@@ -251,8 +255,8 @@ def _add_refusal(board: Board, leader: BrokerId) -> None:
     board.model.action(
         "RefuseIsr",
         {"leader": leader},
-        events=[Message(leader, CONTROLLER, "AlterPartition"), Note(CONTROLLER, "refuses")],
-        guards=[when(lambda exchange: exchange.state == Under.SENT, exchanged)],
+        events=[Arrow(leader, CONTROLLER, "AlterPartition"), Note(CONTROLLER, "refuses")],
+        guards=[when(lambda exchange: exchange.state == RequestState.SENT, exchanged)],
         effects=[then(exchanged, refuse, slots.cluster, exchanged, slots.role[leader], slots.process[leader])],
         answer=Local(lambda cluster, exchange: decide(cluster, exchange).response.error, (slots.cluster, exchanged)),
     )
@@ -262,13 +266,13 @@ def _add_copy(board: Board, leader: BrokerId) -> None:
     """The connection of a request is lost; the request is sent again, and the first copy may still arrive."""
     exchange, copy = board.slots.exchange[leader], board.slots.copy[leader]
 
-    def leave_behind(sent: Exchange, known: Exchange) -> object:
-        return REFUSED if sent.state != Under.SENT or known != NO_EXCHANGE else sent
+    def leave_behind(sent: AlterPartitionExchange, known: AlterPartitionExchange) -> object:
+        return REFUSED if sent.state != RequestState.SENT or known != NO_EXCHANGE else sent
 
     board.model.action(
         "SendProposalAgain",
         {"leader": leader},
-        events=[Message(leader, CONTROLLER, "AlterPartition, again on another connection")],
+        events=[Arrow(leader, CONTROLLER, "AlterPartition, again on another connection")],
         guards=[],
         effects=[then(copy, leave_behind, exchange, copy), board.spend("late_proposals")],
     )
@@ -281,7 +285,7 @@ def _add_handling_of_copy(board: Board, leader: BrokerId) -> None:
         decide = _decides(board, successor)
 
         def handle(
-            cluster: AnyCluster, sent: Exchange, decide: Decides = decide, first: BrokerId = successor
+            cluster: AnyCluster, sent: AlterPartitionExchange, decide: Decides = decide, first: BrokerId = successor
         ) -> AnyDecision | None:
             nothing = cluster.topic == NO_TOPIC or sent == NO_EXCHANGE
             decision = None if nothing else decide(cluster, sent).decision
@@ -294,14 +298,14 @@ def _add_handling_of_copy(board: Board, leader: BrokerId) -> None:
         board.model.action(
             "HandleLateProposal",
             {"leader": leader, "successor": successor} if _ends_reassignments(board) else {"leader": leader},
-            events=[Message(leader, CONTROLLER, "AlterPartition, sent long ago"), Note(CONTROLLER, "decides")],
+            events=[Arrow(leader, CONTROLLER, "AlterPartition, sent long ago"), Note(CONTROLLER, "decides")],
             guards=[decided.guard],
             effects=[*decided.effects, then(copy, lambda: NO_EXCHANGE)],
         )
 
 
-def _is_told_something(board: Board, leader: BrokerId, role: Role, exchange: Exchange) -> bool:
-    before = leading(LocalLog(EMPTY_LOG), role, Memory())
+def _is_told_something(board: Board, leader: BrokerId, role: Role, exchange: AlterPartitionExchange) -> bool:
+    before = leading(LocalLog(empty_log(board.parameters)), role, Memory())
     own = broker(board.rules[leader], leader, STRANGER, NOBODY_KNOWN)
     step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
     return awaits(before, exchange) and tells_something(role.isr, step.state.isr, step.effects)
@@ -314,7 +318,9 @@ def _add_answer(board: Board, leader: BrokerId) -> None:
     slots = board.slots
     party = (slots.log[leader], slots.role[leader], slots.memory[leader], slots.exchange[leader], slots.clients)
 
-    def take(log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process) -> object:
+    def take(
+        log: Log, role: Role, memory: Memory, exchange: AlterPartitionExchange, known: ClientKnowledge, process: Process
+    ) -> object:
         own = broker(board.rules[leader], leader, process, NOBODY_KNOWN)
         before = leading(log, role, memory)
         step = handle_alter_partition_response(own, before, exchange.request, exchange.response, LATE)
@@ -323,7 +329,7 @@ def _add_answer(board: Board, leader: BrokerId) -> None:
     board.model.action(
         "TakeIsrAnswer",
         {"leader": leader},
-        events=[Message(CONTROLLER, leader, "the answer to AlterPartition")],
-        guards=[when(lambda exchange: exchange.state == Under.ANSWERED, slots.exchange[leader])],
+        events=[Arrow(CONTROLLER, leader, "the answer to AlterPartition")],
+        guards=[when(lambda exchange: exchange.state == RequestState.ANSWERED, slots.exchange[leader])],
         effects=[then(party, take, *party, slots.process[leader])],
     )

@@ -7,10 +7,11 @@ the leader still handles a request that it has received, even after requests of 
 lost when the receiver's process ends; a sent answer is not.
 """
 
-from model_check.core.model import REFUSED, Effect, Local, Message, Note, View, then, when
-from model_check.models.kafka.board import Board, Known
-from model_check.models.kafka.party import Log, is_asking, leading
-from model_check.models.kafka.replication import (
+from kspec.model_check.core.model import REFUSED, Arrow, Effect, Local, Note, View, then, when
+from kspec.model_check.models.carriers import ModelLog
+from kspec.model_check.models.kafka.board import Board, Known
+from kspec.model_check.models.kafka.party import Log, is_asking, leading
+from kspec.model_check.models.kafka.replication import (
     Led,
     fetch_answer,
     fetches_from,
@@ -18,16 +19,23 @@ from model_check.models.kafka.replication import (
     serve_fetch,
     take_fetch_answer,
 )
-from model_check.models.kafka.values import NOTHING_LATE, Clients, Exchange, LateFetch, Memory, Process, Under
-from model_check.models.parts import Role
-from spec.broker.effects import FollowerRequest
-from spec.broker.partition import Partition
-from spec.broker.rules.fetcher import FetchState
-from spec.broker.rules.reading import leaving_now
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.step import Send
-from spec.values import BrokerId
+from kspec.model_check.models.kafka.values import (
+    NOTHING_LATE,
+    AlterPartitionExchange,
+    ClientKnowledge,
+    LateFetch,
+    Memory,
+    Process,
+    RequestState,
+)
+from kspec.model_check.models.parts import Role
+from kspec.spec.broker.effects import FollowerRequest
+from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.rules.fetcher import FetchState
+from kspec.spec.broker.rules.reading import leaving_now
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.step import Send
+from kspec.spec.values import BrokerId
 
 
 def add_late_fetches(board: Board) -> None:
@@ -53,11 +61,11 @@ def gone_with(board: Board, replica: BrokerId) -> list[Effect]:
 
 
 def _sender_gone(fetch: LateFetch) -> LateFetch:
-    return fetch._replace(awaited=False) if fetch.state == Under.SENT else NOTHING_LATE
+    return fetch._replace(awaited=False) if fetch.state == RequestState.SENT else NOTHING_LATE
 
 
 def _receiver_gone(fetch: LateFetch, receiver: BrokerId) -> LateFetch:
-    return NOTHING_LATE if fetch.state == Under.SENT and fetch.leader == receiver else fetch
+    return NOTHING_LATE if fetch.state == RequestState.SENT and fetch.leader == receiver else fetch
 
 
 def _add_request(board: Board, follower: BrokerId, leader: BrokerId, request: View) -> None:
@@ -65,9 +73,9 @@ def _add_request(board: Board, follower: BrokerId, leader: BrokerId, request: Vi
     late = slots.late[follower]
 
     def send(fetch: LateFetch, fetcher: FetchState, asked: Send[FollowerRequest] | None) -> object:
-        if fetch.state != Under.NOTHING or asked is None or not isinstance(asked.message, FetchRequest):
+        if fetch.state != RequestState.NOTHING or asked is None or not isinstance(asked.message, FetchRequest):
             return REFUSED
-        return LateFetch(Under.SENT, leader, fetcher.leader_epoch, asked.message, awaited=True)
+        return LateFetch(RequestState.SENT, leader, fetcher.leader_epoch, asked.message, awaited=True)
 
     board.model.action(
         "SendFetch",
@@ -87,7 +95,7 @@ def _add_lost_connection(board: Board, follower: BrokerId) -> None:
         "LoseConnection",
         {"follower": follower},
         events=[Note(follower, "loses the connection on which it has sent a fetch")],
-        guards=[when(lambda fetch: fetch.state == Under.SENT and fetch.awaited, late)],
+        guards=[when(lambda fetch: fetch.state == RequestState.SENT and fetch.awaited, late)],
         effects=[then(late, lambda fetch: fetch._replace(awaited=False), late)],
     )
 
@@ -101,8 +109,8 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         log: Log,
         role: Role,
         memory: Memory,
-        exchange: Exchange,
-        known: Clients,
+        exchange: AlterPartitionExchange,
+        known: ClientKnowledge,
         process: Process,
         brokers: Known,
         fetch: LateFetch,
@@ -111,22 +119,22 @@ def _add_handling(board: Board, follower: BrokerId, leader: BrokerId) -> None:
         step = serve_fetch(board, leader, before, process, brokers, fetch.request)
         return led_after(board.rules[leader], leader, step, exchange, known)
 
-    def answer_to(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> FetchResponse:
+    def answer_to(fetch: LateFetch, seen: Partition[ModelLog], process: Process, brokers: Known) -> FetchResponse:
         return fetch_answer(board, leader, seen, process, brokers, fetch.request)
 
-    def answer(fetch: LateFetch, seen: Partition[RecordLog], process: Process, brokers: Known) -> LateFetch:
+    def answer(fetch: LateFetch, seen: Partition[ModelLog], process: Process, brokers: Known) -> LateFetch:
         if not fetch.awaited:
             return NOTHING_LATE
-        return fetch._replace(state=Under.ANSWERED, answer=answer_to(fetch, seen, process, brokers))
+        return fetch._replace(state=RequestState.ANSWERED, answer=answer_to(fetch, seen, process, brokers))
 
     serving = (slots.process[leader], views.known[leader])
     answer_reads = (late, views.seen_by_fetchers[leader], *serving)
     board.model.action(
         "HandleLateFetch",
         {"follower": follower, "leader": leader},
-        events=[Message(follower, leader, "Fetch, sent long ago")],
+        events=[Arrow(follower, leader, "Fetch, sent long ago")],
         guards=[
-            when(lambda fetch: fetch.state == Under.SENT and fetch.leader == leader, late),
+            when(lambda fetch: fetch.state == RequestState.SENT and fetch.leader == leader, late),
             board.answering(leader),
             *board.not_writing(leader),
         ],
@@ -148,9 +156,9 @@ def _add_answer(board: Board, follower: BrokerId, leader: BrokerId) -> None:
     board.model.action(
         "TakeLateAnswer",
         {"follower": follower, "leader": leader},
-        events=[Message(leader, follower, "the answer to a fetch, given long ago")],
+        events=[Arrow(leader, follower, "the answer to a fetch, given long ago")],
         guards=[
-            when(lambda fetch: fetch.state == Under.ANSWERED and fetch.leader == leader, late),
+            when(lambda fetch: fetch.state == RequestState.ANSWERED and fetch.leader == leader, late),
             when(lambda fetcher: fetcher.leader == leader, slots.fetcher[follower]),
         ],
         effects=[
@@ -178,10 +186,10 @@ def _add_answer_read_late(board: Board, follower: BrokerId, leader: BrokerId) ->
         {"follower": follower, "leader": leader},
         events=[
             Note(leader, "its log has changed since it has answered a fetch"),
-            Message(leader, follower, "the answer, with what the log now holds there"),
+            Arrow(leader, follower, "the answer, with what the log now holds there"),
         ],
         guards=[
-            when(lambda fetch: fetch.state == Under.ANSWERED and fetch.leader == leader, late),
+            when(lambda fetch: fetch.state == RequestState.ANSWERED and fetch.leader == leader, late),
             when(lambda fetcher: fetcher.leader == leader, slots.fetcher[follower]),
             when(lambda process: process.up, slots.process[leader]),
         ],

@@ -7,16 +7,25 @@ Each reduction merges states, or leaves steps out. Its argument is given here. I
 from enum import Enum
 from typing import NamedTuple
 
-from model_check.models.kafka.cluster import is_registration_of
-from model_check.models.kafka.values import NO_EXCHANGE, NO_TOPIC, Cluster, Exchange, Image, Order, Told, Topic
-from model_check.models.parts import NO_ROLE
-from spec.broker.effects import Effect
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.fetcher import FetchState
-from spec.broker.rules.isr.errors import AfterError
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.metadata import NOBODY, BrokerRegistration
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch, next_epoch
+from kspec.model_check.models.kafka.cluster import is_registration_of
+from kspec.model_check.models.kafka.values import (
+    NO_EXCHANGE,
+    NO_TOPIC,
+    AlterPartitionExchange,
+    Image,
+    ModelController,
+    Order,
+    RequestKind,
+    TopicRegistration,
+)
+from kspec.model_check.models.parts import NO_ROLE
+from kspec.spec.broker.effects import Effect
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.fetcher import FetchState
+from kspec.spec.broker.rules.isr.errors import AfterError
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.metadata import NOBODY, BrokerRegistration
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch, next_epoch
 
 
 class Reduction(Enum):
@@ -92,7 +101,7 @@ LATER = 1_000
 """Partition epochs from here on are later than any that a broker leads with."""
 
 
-def image_for(broker: BrokerId, cluster: Cluster, remembers: bool) -> Image:
+def image_for(broker: BrokerId, cluster: ModelController, remembers: bool) -> Image:
     """The parts of the metadata that `broker` uses: see `Reduction.UNREAD_FIELDS`.
 
     A leader takes all fields of its partition except the lists that only the controller reads. Another broker takes only the
@@ -121,7 +130,7 @@ def image_for(broker: BrokerId, cluster: Cluster, remembers: bool) -> Image:
 def order_for(broker: BrokerId, order: Order) -> Order:
     """The parts of a request that `broker` reads: the leader and the leader epoch; if it leads itself, all."""
     topic = order.topic
-    if order.told != Told.LEAD_OR_FOLLOW or topic.leader == broker:
+    if order.told != RequestKind.LEAD_OR_FOLLOW or topic.leader == broker:
         return order
     known = NO_TOPIC._replace(replicas=frozenset({broker}), leader=topic.leader, leader_epoch=topic.leader_epoch)
     return order._replace(topic=known)
@@ -161,7 +170,7 @@ def _only_unfenced(brokers: frozenset[BrokerRegistration], following: frozenset[
     return {entry._replace(fenced=True) for entry in changed} == brokers - following
 
 
-class Following(NamedTuple):
+class LeaderToFollow(NamedTuple):
     """The leader that an image makes a broker follow, with its epoch; or that the image requires another step."""
 
     leader: BrokerId
@@ -169,11 +178,11 @@ class Following(NamedTuple):
     otherwise: bool = False
 
 
-def followed_in(topic: Topic, replica: BrokerId) -> Following:
+def followed_in(topic: TopicRegistration, replica: BrokerId) -> LeaderToFollow:
     """The leader that metadata with this partition make a replica follow."""
     if topic.leader == replica or replica not in topic.replicas:
-        return Following(NO_LEADER, NO_EPOCH, otherwise=True)
-    return Following(topic.leader, topic.leader_epoch)
+        return LeaderToFollow(NO_LEADER, NO_EPOCH, otherwise=True)
+    return LeaderToFollow(topic.leader, topic.leader_epoch)
 
 
 def may_wait_to_follow(protocol: BrokerProtocol, controller_awaits_all: bool) -> bool:
@@ -181,7 +190,7 @@ def may_wait_to_follow(protocol: BrokerProtocol, controller_awaits_all: bool) ->
     return not protocol.truncates_at_once and not controller_awaits_all
 
 
-def is_time_to_follow(protocol: BrokerProtocol, following: Following, leads_in: Epoch, own: Epoch) -> bool:
+def is_time_to_follow(protocol: BrokerProtocol, following: LeaderToFollow, leads_in: Epoch, own: Epoch) -> bool:
     """Whether a replica begins to follow: see `Reduction.EARLY_FOLLOWING`.
 
     `leads_in`: the epoch in which the leader leads; `own`: the epoch in which the replica itself leads. The first epoch in
@@ -199,7 +208,7 @@ OUT_OF_DATE = (Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION)
 """The controller's answers to an outdated proposal, now and at all later times."""
 
 
-def unless_in_vain(exchange: Exchange, error: Error, protocol: BrokerProtocol) -> Exchange:
+def unless_in_vain(exchange: AlterPartitionExchange, error: Error, protocol: BrokerProtocol) -> AlterPartitionExchange:
     """A proposal that is under way, unless what the controller would answer makes it one of `Reduction.VAIN_PROPOSALS`."""
     in_vain = error in OUT_OF_DATE and protocol.on_isr_error(error) == AfterError.AWAIT_METADATA
     return NO_EXCHANGE if in_vain else exchange

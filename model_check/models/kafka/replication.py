@@ -7,12 +7,13 @@ changed in between: the step is then taken when the request arrives. Fetches tha
 
 from collections.abc import Callable
 
-from model_check.core.model import REFUSED, Local, Message, Note, View, then, when
-from model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
-from model_check.models.kafka.party import (
-    Held,
+from kspec.model_check.core.model import REFUSED, Arrow, Local, Note, View, then, when
+from kspec.model_check.models.carriers import ModelLog
+from kspec.model_check.models.kafka.board import NOBODY_KNOWN, Board, Known
+from kspec.model_check.models.kafka.party import (
     Log,
-    Rules,
+    PartyRules,
+    PartyState,
     batch_of,
     broker,
     exchange_after,
@@ -25,31 +26,30 @@ from model_check.models.kafka.party import (
     role_of,
     seen,
 )
-from model_check.models.kafka.reductions import Reduction
-from model_check.models.kafka.values import Clients, Exchange, Memory, Process
-from model_check.models.parts import LATE, Role, following
-from spec.broker.effects import FollowerRequest
-from spec.broker.follower import (
+from kspec.model_check.models.kafka.reductions import Reduction
+from kspec.model_check.models.kafka.values import AlterPartitionExchange, ClientKnowledge, Memory, Process
+from kspec.model_check.models.parts import LATE, Role, following
+from kspec.spec.broker.effects import FollowerRequest
+from kspec.spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
     handle_offset_for_leader_epoch_response,
 )
-from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, Handled, Partition
-from spec.broker.rules.fetcher import Asked, FetchState, needs_no_answer
-from spec.log.batch import Batch
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest
-from spec.step import Send
-from spec.values import NO_EPOCH, BrokerId, Epoch, Offset
+from kspec.spec.broker.leader.fetch import handle_fetch
+from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Broker, Handled, Partition
+from kspec.spec.broker.rules.fetcher import FetchState, PendingFetch
+from kspec.spec.log.batch import Batch
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest
+from kspec.spec.step import Send
+from kspec.spec.values import NO_EPOCH, BrokerId, Epoch, Offset
 
-Led = tuple[Log, Role, Memory, Exchange, Clients]
+Led = tuple[Log, Role, Memory, AlterPartitionExchange, ClientKnowledge]
 
 
 def add_replication(board: Board) -> None:
@@ -79,7 +79,13 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
     ]
 
     def produce(
-        log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process, produced: int
+        log: Log,
+        role: Role,
+        memory: Memory,
+        exchange: AlterPartitionExchange,
+        known: ClientKnowledge,
+        process: Process,
+        produced: int,
     ) -> object:
         step = _produced(board, leader, leading(log, role, memory), process, produced + 1)
         if step.state.local.log == log.log:
@@ -89,15 +95,17 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
     board.model.action(
         "Produce",
         {"leader": leader},
-        events=[Message("producer", leader, "Produce")],
+        events=[Arrow("producer", leader, "Produce")],
         guards=[when(lambda produced: produced < most, slots.produced), *leads],
         effects=[then((*written, slots.produced), produce, *reads, slots.produced)],
     )
     if not board.parameters["retries"]:
         return
 
-    def again(value: int) -> Callable[[Log, Role, Memory, Exchange, Clients, Process], object]:
-        def retry(log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process) -> object:
+    def again(value: int) -> Callable[[Log, Role, Memory, AlterPartitionExchange, ClientKnowledge, Process], object]:
+        def retry(
+            log: Log, role: Role, memory: Memory, exchange: AlterPartitionExchange, known: ClientKnowledge, process: Process
+        ) -> object:
             step = _produced(board, leader, leading(log, role, memory), process, value)
             after = led_after(board.rules[leader], leader, step, exchange, known)
             return REFUSED if after == (log, role, memory, exchange, known) else after
@@ -108,15 +116,15 @@ def _add_produce(board: Board, leader: BrokerId) -> None:
         board.model.action(
             "ProduceAgain",
             {"leader": leader, "value": value},
-            events=[Message("producer", leader, "Produce, as sent before")],
+            events=[Arrow("producer", leader, "Produce, as sent before")],
             guards=[when(lambda produced, value=value: value <= produced, slots.produced), *leads],
             effects=[then(written, again(value), *reads), board.spend("retries")],
         )
 
 
 def _produced(
-    board: Board, leader: BrokerId, before: Partition[RecordLog], process: Process, value: int
-) -> Handled[RecordLog]:
+    board: Board, leader: BrokerId, before: Partition[ModelLog], process: Process, value: int
+) -> Handled[ModelLog]:
     """A leader's handling of the producer's request for this value; the producer is idempotent if it may retry."""
     acks = ACKS_LEADER if board.parameters["acks"] == "1" else ACKS_ALL
     batch = Batch(1, payload=value)
@@ -130,11 +138,11 @@ def _produced(
 
 
 def led_after(
-    rules: Rules,
+    rules: PartyRules,
     replica: BrokerId,
-    step: Handled[RecordLog],
-    exchange: Exchange,
-    known: Clients,
+    step: Handled[ModelLog],
+    exchange: AlterPartitionExchange,
+    known: ClientKnowledge,
 ) -> Led:
     """A leader's slots, its request to the controller, and the knowledge of producers, after a step."""
     after = step.state
@@ -147,11 +155,11 @@ def led_after(
     )
 
 
-def held_after(rules: Rules, own: Broker, step: Handled[RecordLog], before: Held) -> Held:
+def held_after(rules: PartyRules, own: Broker, step: Handled[ModelLog], before: PartyState) -> PartyState:
     """A broker's whole state of the partition, after a step in which its role may have changed."""
     _, role, memory, exchange, clients = led_after(rules, own.self_id, step, before.exchange, before.clients)
     log, fetcher = followed(rules, own, step.state)
-    return Held(log, role, memory, exchange, clients, fetcher)
+    return PartyState(log, role, memory, exchange, clients, fetcher)
 
 
 # ---- fetching
@@ -169,17 +177,17 @@ def _asks(leader: BrokerId) -> Callable[[Send[FollowerRequest] | None], bool]:
 def serve_fetch(
     board: Board,
     leader: BrokerId,
-    before: Partition[RecordLog],
+    before: Partition[ModelLog],
     process: Process,
     brokers: Known,
     request: FetchRequest,
-) -> Handled[RecordLog]:
+) -> Handled[ModelLog]:
     """A leader's handling of a fetch."""
     return handle_fetch(broker(board.rules[leader], leader, process, brokers), before, request, LATE)
 
 
 def fetch_answer(
-    board: Board, leader: BrokerId, seen: Partition[RecordLog], process: Process, brokers: Known, request: FetchRequest
+    board: Board, leader: BrokerId, seen: Partition[ModelLog], process: Process, brokers: Known, request: FetchRequest
 ) -> FetchResponse:
     """A leader's answer to a fetch, from the part of its state that fetchers see."""
     answer = reply(serve_fetch(board, leader, seen, process, brokers, request))
@@ -199,7 +207,7 @@ def take_fetch_answer(
 ) -> tuple[Log, FetchState]:
     """A follower's handling of the answer to a fetch."""
     own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
-    step = handle_fetch_response(own, following(log, fetcher), Asked(asked_in, asked_at), answer, LATE)
+    step = handle_fetch_response(own, following(log, fetcher), PendingFetch(asked_in, asked_at), answer, LATE)
     return followed(board.rules[follower], own, step.state)
 
 
@@ -226,8 +234,8 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         log: Log,
         role: Role,
         memory: Memory,
-        exchange: Exchange,
-        known: Clients,
+        exchange: AlterPartitionExchange,
+        known: ClientKnowledge,
         process: Process,
         brokers: Known,
         asked: Send[FetchRequest] | None,
@@ -239,7 +247,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         return led_after(board.rules[leader], leader, step, exchange, known)
 
     def answer_to(
-        asked: Send[FetchRequest], seen: Partition[RecordLog], leader_process: Process, brokers: Known
+        asked: Send[FetchRequest], seen: Partition[ModelLog], leader_process: Process, brokers: Known
     ) -> FetchResponse:
         return fetch_answer(board, leader, seen, leader_process, brokers, asked.message)
 
@@ -248,7 +256,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
         fetcher: FetchState,
         process: Process,
         asked: Send[FetchRequest] | None,
-        seen: Partition[RecordLog],
+        seen: Partition[ModelLog],
         leader_process: Process,
         brokers: Known,
     ) -> object:
@@ -262,7 +270,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     answer_reads = (request, views.seen_by_fetchers[leader], slots.process[leader], views.known[leader])
     taken = then(fetching, take, *fetching, slots.process[follower], *answer_reads)
     answered = Local(lambda *asked: answer_to(*asked).error, answer_reads)
-    fetched = [Message(follower, leader, "Fetch"), Message(leader, follower, "records, and the high watermark")]
+    fetched = [Arrow(follower, leader, "Fetch"), Arrow(leader, follower, "records, and the high watermark")]
     board.model.action(
         "Fetch",
         {"follower": follower, "leader": leader},
@@ -274,7 +282,7 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, request: View
     board.model.action(
         "FetchUnanswered",
         {"follower": follower, "leader": leader},
-        events=[fetched[0], Message(leader, follower, "(the answer is lost)")],
+        events=[fetched[0], Arrow(leader, follower, "(the answer is lost)")],
         guards=guards,
         effects=[served],
         answer=answered,
@@ -289,9 +297,9 @@ def _add_lone_truncation(board: Board, follower: BrokerId) -> None:
     fetching = (board.slots.log[follower], board.slots.fetcher[follower])
 
     def truncate(log: Log, fetcher: FetchState, process: Process) -> object:
-        if not process.up or not needs_no_answer(fetcher, log.log):
-            return REFUSED
         own = broker(board.rules[follower], follower, process, NOBODY_KNOWN)
+        if not process.up or not own.protocol.needs_no_answer(fetcher, log.log):
+            return REFUSED
         step = fetch_or_truncate(own, following(log, fetcher), LATE)
         return followed(board.rules[follower], own, step.state)
 
@@ -312,7 +320,7 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
     fetching = (slots.log[follower], slots.fetcher[follower])
 
     def answer_to(
-        asked: Send[FollowerRequest], seen: Partition[RecordLog], leader_process: Process
+        asked: Send[FollowerRequest], seen: Partition[ModelLog], leader_process: Process
     ) -> OffsetForLeaderEpochResponse | ListOffsetsResponse:
         leader_itself = broker(board.rules[leader], leader, leader_process, NOBODY_KNOWN)
         if isinstance(asked.message, OffsetForLeaderEpochRequest):
@@ -328,7 +336,7 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         fetcher: FetchState,
         process: Process,
         asked: Send[FollowerRequest] | None,
-        seen: Partition[RecordLog],
+        seen: Partition[ModelLog],
         leader_process: Process,
     ) -> object:
         if asked is None or isinstance(asked.message, FetchRequest):
@@ -336,16 +344,16 @@ def _add_question(board: Board, follower: BrokerId, leader: BrokerId, request: V
         own, before = broker(board.rules[follower], follower, process, NOBODY_KNOWN), following(log, fetcher)
         epoch, answer = fetcher.leader_epoch, answer_to(asked, seen, leader_process)
         if isinstance(answer, OffsetForLeaderEpochResponse):
-            step = handle_offset_for_leader_epoch_response(own, before, Asked(epoch), answer, LATE)
+            step = handle_offset_for_leader_epoch_response(own, before, PendingFetch(epoch), answer, LATE)
         else:
-            step = handle_list_offsets_response(own, before, Asked(epoch), answer, LATE)
+            step = handle_list_offsets_response(own, before, PendingFetch(epoch), answer, LATE)
         return followed(board.rules[follower], own, step.state)
 
     answer_reads = (request, views.seen_by_fetchers[leader], slots.process[leader])
     board.model.action(
         "AskLeader",
         {"follower": follower, "leader": leader},
-        events=[Message(follower, leader, "where does it end?"), Message(leader, follower, "an epoch and an offset")],
+        events=[Arrow(follower, leader, "where does it end?"), Arrow(leader, follower, "an epoch and an offset")],
         guards=[
             when(_asks(leader), request),
             board.answering(leader),

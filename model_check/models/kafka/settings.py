@@ -5,20 +5,21 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from model_check.core.parameters import Parameter, ParameterError
-from model_check.models.kafka.party import Rules
-from model_check.models.kafka.reductions import Reduction
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.isr.request import IsrWriter
-from spec.controller.protocol import Controller, ControllerSettings
-from spec.mutation import Mutant, weaken
-from spec.releases.broker import BROKER_RELEASES
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft import KRAFT_RELEASES
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.releases.names import FIRST_KRAFT, RELEASES, default_release, kraft_of
-from spec.releases.zookeeper import ZK_RELEASES
-from spec.zookeeper.protocol import ZkController, ZkControllerSettings
+from kspec.model_check.core.parameters import Parameter, ParameterError
+from kspec.model_check.models.carriers import LOG
+from kspec.model_check.models.kafka.party import PartyRules
+from kspec.model_check.models.kafka.reductions import Reduction
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.isr.request import IsrWriter
+from kspec.spec.controller.protocol import Controller, ControllerSettings
+from kspec.spec.mutation import Mutant, weaken
+from kspec.spec.releases.broker import BROKER_RELEASES
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.releases.names import FIRST_KRAFT, RELEASES, default_release, kraft_of
+from kspec.spec.releases.zookeeper import ZK_RELEASES
+from kspec.spec.zookeeper.protocol import ZkController, ZkControllerSettings
 
 FIRST_PROPOSING = [release.isr_writer for release in BROKER_RELEASES].index(IsrWriter.CONTROLLER)
 """From this release on leaders ask the controller for an ISR; before, they write it to ZooKeeper themselves."""
@@ -54,8 +55,20 @@ PARAMETERS = (
         "how many times a broker may stop without warning, and lose records that were not flushed",
         minimum=0,
     ),
+    Parameter(
+        "epoch_file_losses",
+        0,
+        "how many times a broker may stop without warning, keep its log, and lose the epoch file beside it (--log epochs)",
+        minimum=0,
+    ),
     Parameter("reassignments", 0, "how many times a reassignment may begin or be cancelled", minimum=0),
     Parameter("late_registrations", 0, "how many times a registration may arrive a second time, long after", minimum=0),
+    Parameter(
+        "earlier_registrations",
+        0,
+        "how many times a registration of the incarnation before may arrive after that of the present one",
+        minimum=0,
+    ),
     Parameter(
         "slow_registrations",
         0,
@@ -90,6 +103,7 @@ PARAMETERS = (
         "infinite replica.lag.time.max.ms: a follower that was caught up once in an epoch stays caught up",
     ),
     Parameter("without_elr", False, "no eligible leader replicas (4.0 and later)"),
+    LOG,
     Parameter(
         "mutant",
         None,
@@ -141,6 +155,8 @@ def releases_of(parameters: dict[str, Any]) -> tuple[str, ...]:
         raise ParameterError(f"--only-stops {parameters['only_stops']}: must be {count} or less, the number of brokers")
     if parameters["endless_lag"] and parameters["isr_shrinks"]:
         raise ParameterError("--endless-lag: no follower is ever too slow, so --isr-shrinks must be 0")
+    if parameters["epoch_file_losses"] and parameters[LOG.name] != "epochs":
+        raise ParameterError("--epoch-file-losses: only with --log epochs, as a log of records has no epoch file")
     if len(releases) not in (1, count):
         raise ParameterError(f"--release {parameters['release']}: one release, or one for each of {count} brokers")
     _check_era(releases, parameters)
@@ -155,7 +171,7 @@ FIRST_WITH_ELR = next(
 """From this release on there are eligible leader replicas."""
 
 ONLY_ZOOKEEPER = ("failovers", "lost_confirmations")
-ONLY_KRAFT = ("late_proposals", "late_registrations", "slow_registrations", "without_elr")
+ONLY_KRAFT = ("earlier_registrations", "late_proposals", "late_registrations", "slow_registrations", "without_elr")
 
 
 def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:
@@ -184,7 +200,7 @@ def _check_era(releases: tuple[str, ...], parameters: dict[str, Any]) -> None:
 
 def rules_of(
     releases: tuple[str, ...], parameters: dict[str, Any], own: Mapping[str, BrokerProtocol] | None = None
-) -> dict[int, Rules]:
+) -> dict[int, PartyRules]:
     """Each broker's rules and settings. `own` are rules in place of those of the releases with these names.
 
     Up to 2.8 all brokers of a cluster change an ISR as its oldest release does (`inter.broker.protocol.version`).
@@ -204,7 +220,7 @@ def rules_of(
         known[release.name] = reduce(weaken, mutants, released)
     reductions = reductions_of(parameters)
     return {
-        number: Rules(known[release], parameters["min_isr"], parameters["endless_lag"], reductions)
+        number: PartyRules(known[release], parameters["min_isr"], parameters["endless_lag"], reductions)
         for number, release in enumerate(releases, start=1)
     }
 

@@ -6,14 +6,14 @@ Sets replace the protocol's lists in the order of ids, and no field is optional,
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from model_check.models.parts import PARTITION
-from spec.broker.partition import WaitingProduce
-from spec.broker.rules.followers import Follower
-from spec.broker.rules.lifecycle import BrokerLifecycle
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
-from spec.metadata import NOBODY, BrokerRegistration, LeaderRecoveryState
-from spec.values import (
+from kspec.model_check.models.parts import PARTITION
+from kspec.spec.broker.partition import WaitingProduce
+from kspec.spec.broker.rules.followers import Follower
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
+from kspec.spec.metadata import NOBODY, BrokerRegistration, LeaderRecoveryState
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
@@ -27,10 +27,10 @@ from spec.values import (
     PartitionEpoch,
     Record,
 )
-from spec.zookeeper.protocol import LiveBroker
+from kspec.spec.zookeeper.protocol import LiveBroker
 
 
-class Topic(NamedTuple):
+class TopicRegistration(NamedTuple):
     """A partition's registration without an order of preference: each election chooses an order.
 
     See `spec.metadata.PartitionRegistration`.
@@ -48,14 +48,14 @@ class Topic(NamedTuple):
     removing: frozenset[BrokerId] = NOBODY
 
 
-NO_TOPIC = Topic()
+NO_TOPIC = TopicRegistration()
 """Before the partition is created."""
 
 
-class Cluster(NamedTuple):
+class ModelController(NamedTuple):
     """The state of the controller: the image of the metadata log, and the brokers in controlled shutdown by its sessions."""
 
-    topic: Topic
+    topic: TopicRegistration
     brokers: frozenset[BrokerRegistration]
     leaving: frozenset[BrokerId] = NOBODY
 
@@ -65,25 +65,25 @@ FIRST_CONTROLLER = Epoch(0)
 
 
 class ZkCluster(NamedTuple):
-    """What ZooKeeper holds, and what the controller that works on it remembers besides.
+    """The content of ZooKeeper, and what the controller that works on it remembers besides.
 
     `topic`: the partition's assignment and node, whose version is the partition epoch. `brokers`: the sessions of all
     brokers; `fenced` is one whose session has ended, so that its ephemeral node is gone. Of the controller: the brokers in
     controlled shutdown (`leaving`), those that it takes for `live`, and its own epoch.
     """
 
-    topic: Topic
+    topic: TopicRegistration
     brokers: frozenset[BrokerRegistration]
     leaving: frozenset[BrokerId] = NOBODY
     live: frozenset[LiveBroker] = frozenset()
     controller_epoch: Epoch = FIRST_CONTROLLER
 
 
-AnyCluster: TypeAlias = Cluster | ZkCluster
+AnyCluster: TypeAlias = ModelController | ZkCluster
 """The state of a KRaft controller, or of ZooKeeper and its controller."""
 
 
-class Told(Enum):
+class RequestKind(Enum):
     """The kind of a request of the ZooKeeper controller."""
 
     LEAD_OR_FOLLOW = "LeaderAndIsr"
@@ -94,10 +94,10 @@ class Told(Enum):
 class Order(NamedTuple):
     """A request of the ZooKeeper controller, with the fields that brokers read."""
 
-    told: Told
+    told: RequestKind
     controller_epoch: Epoch
     broker_epoch: BrokerEpoch
-    topic: Topic
+    topic: TopicRegistration
 
 
 class Inbox(NamedTuple):
@@ -117,11 +117,11 @@ NO_ORDERS = Inbox()
 class Image(NamedTuple):
     """The metadata that a broker takes; the lists that only the controller reads are empty."""
 
-    topic: Topic
+    topic: TopicRegistration
     brokers: frozenset[BrokerRegistration]
 
 
-class Change(NamedTuple):
+class MetadataChange(NamedTuple):
     """The input of a broker that takes new metadata: its last image, and the next one."""
 
     before: Image
@@ -151,7 +151,7 @@ class Process(NamedTuple):
     noted: BrokerEpoch = NO_BROKER_EPOCH
 
 
-class Under(Enum):
+class RequestState(Enum):
     """The state of a request and its answer."""
 
     NOTHING = "nothing is under way"
@@ -160,16 +160,16 @@ class Under(Enum):
     ANSWERED = "the answer is under way"
 
 
-class Exchange(NamedTuple):
+class AlterPartitionExchange(NamedTuple):
     """A leader's AlterPartition request: one at a time."""
 
-    state: Under
+    state: RequestState
     request: AlterPartitionRequest
     response: AlterPartitionResponse
 
 
-NO_EXCHANGE = Exchange(
-    Under.NOTHING,
+NO_EXCHANGE = AlterPartitionExchange(
+    RequestState.NOTHING,
     AlterPartitionRequest(NO_LEADER, NO_BROKER_EPOCH, PARTITION, NO_EPOCH, NO_PARTITION_EPOCH, frozenset()),
     AlterPartitionResponse(Error.NONE, PARTITION),
 )
@@ -181,7 +181,7 @@ class LateFetch(NamedTuple):
     `awaited`: the thread that sent it waits for the answer, until its connection is lost or its process ends.
     """
 
-    state: Under = Under.NOTHING
+    state: RequestState = RequestState.NOTHING
     leader: BrokerId = NO_LEADER
     asked_in: Epoch = NO_EPOCH
     request: FetchRequest = FetchRequest(NO_LEADER, FetchPosition(NO_EPOCH, UNKNOWN_OFFSET, NO_EPOCH))
@@ -192,18 +192,18 @@ class LateFetch(NamedTuple):
 NOTHING_LATE = LateFetch()
 
 
-class Placed(NamedTuple):
+class PlacedRecord(NamedTuple):
     """A record and its offset."""
 
     offset: Offset
     record: Record
 
 
-class Clients(NamedTuple):
+class ClientKnowledge(NamedTuple):
     """The acknowledged records, and the records that consumers can have read. No rule reads this."""
 
-    told: frozenset[Placed] = frozenset()
-    read: frozenset[Placed] = frozenset()
+    told: frozenset[PlacedRecord] = frozenset()
+    read: frozenset[PlacedRecord] = frozenset()
 
 
-NOTHING_SEEN = Clients()
+NOTHING_SEEN = ClientKnowledge()

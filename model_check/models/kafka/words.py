@@ -5,38 +5,38 @@
 
 from collections.abc import Iterable
 
-from model_check.models.kafka.kraft.reading import NOT_READING, Reading
-from model_check.models.kafka.reductions import LATER
-from model_check.models.kafka.values import (
+from kspec.model_check.models.kafka.kraft.reading import NOT_READING, Reading
+from kspec.model_check.models.kafka.reductions import LATER
+from kspec.model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
-    Clients,
-    Cluster,
-    Exchange,
+    AlterPartitionExchange,
+    ClientKnowledge,
     Image,
     Inbox,
     LateFetch,
     Memory,
+    ModelController,
     Order,
-    Placed,
+    PlacedRecord,
     Process,
-    Told,
-    Topic,
-    Under,
+    RequestKind,
+    RequestState,
+    TopicRegistration,
     ZkCluster,
 )
-from model_check.models.words import leader_in_words, record_in_words
-from model_check.traces.encode import in_words
-from spec.broker.rules.followers import Follower
-from spec.broker.rules.lifecycle import BrokerState
-from spec.log.batch import records_of
-from spec.log.local_log import LocalLog
-from spec.messages.fetch import FetchResponse
-from spec.metadata import BrokerRegistration, LeaderRecoveryState
-from spec.values import (
+from kspec.model_check.models.words import leader_in_words, record_in_words
+from kspec.model_check.traces.encode import in_words
+from kspec.spec.broker.rules.followers import Follower
+from kspec.spec.broker.rules.lifecycle import BrokerState
+from kspec.spec.log.batch import records_of
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.fetch import FetchResponse
+from kspec.spec.metadata import BrokerRegistration, LeaderRecoveryState
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
@@ -55,7 +55,7 @@ def _some(title: str, brokers: Iterable[BrokerId]) -> list[str]:
 
 
 @in_words.register
-def _(topic: Topic) -> str:
+def _(topic: TopicRegistration) -> str:
     if topic == NO_TOPIC:
         return "no partition"
     parts = [
@@ -81,7 +81,7 @@ def _brokers(brokers: frozenset[BrokerRegistration], fenced: str = "fenced") -> 
 
 
 @in_words.register
-def _(cluster: Cluster) -> str:
+def _(cluster: ModelController) -> str:
     return ", ".join([in_words(cluster.topic), *_brokers(cluster.brokers), *_some("leaving", cluster.leaving)])
 
 
@@ -100,11 +100,11 @@ def _(cluster: ZkCluster) -> str:
 def _(order: Order) -> str:
     sender = "" if order.controller_epoch == FIRST_CONTROLLER else f" (of controller epoch {order.controller_epoch})"
     addressee = f" (to broker epoch {order.broker_epoch})" if order.broker_epoch > FIRST else ""
-    if order.told == Told.LEAD_OR_FOLLOW:
+    if order.told == RequestKind.LEAD_OR_FOLLOW:
         topic = order.topic
         told = in_words(topic) if topic.isr else leader_in_words(topic.leader, topic.leader_epoch)
     else:
-        told = "stop fetching" if order.told == Told.STOP_FETCHING else "give the replica up"
+        told = "stop fetching" if order.told == RequestKind.STOP_FETCHING else "give the replica up"
     return told + addressee + sender
 
 
@@ -160,16 +160,16 @@ def _(process: Process) -> str:
 
 
 @in_words.register
-def _(exchange: Exchange) -> str:
+def _(exchange: AlterPartitionExchange) -> str:
     if exchange == NO_EXCHANGE:
         return "none"
     request, response = exchange.request, exchange.response
     asked = (
         f"ISR {in_words(frozenset(member.broker for member in request.isr))} on partition epoch {request.partition_epoch}"
     )
-    if exchange.state == Under.SENT:
+    if exchange.state == RequestState.SENT:
         return f"{asked} is under way"
-    if exchange.state == Under.WRITTEN:
+    if exchange.state == RequestState.WRITTEN:
         return f"{asked} is written, and the confirmation lost"
     if response.error != Error.NONE:
         return f"{asked} was refused: {response.error.name}"
@@ -182,7 +182,7 @@ def _(late: LateFetch) -> str:
         return "none"
     asked = f"{late.leader} in epoch {late.asked_in} from offset {late.request.fetch.fetch_offset}"
     awaited = "" if late.awaited else ", nobody waits for it"
-    if late.state == Under.SENT:
+    if late.state == RequestState.SENT:
         return f"asked {asked}{awaited}"
     return f"answer of {asked}: {_answer(late.answer)}{awaited}"
 
@@ -196,7 +196,7 @@ def _answer(answer: FetchResponse) -> str:
     return f"{records or 'no records'}, high watermark {answer.high_watermark}"
 
 
-def _placed(title: str, places: frozenset[Placed]) -> list[str]:
+def _placed(title: str, places: frozenset[PlacedRecord]) -> list[str]:
     return (
         [title + " " + " ".join(f"{record_in_words(one.record)} at {one.offset}" for one in sorted(places))]
         if places
@@ -205,7 +205,7 @@ def _placed(title: str, places: frozenset[Placed]) -> list[str]:
 
 
 @in_words.register
-def _(clients: Clients) -> str:
+def _(clients: ClientKnowledge) -> str:
     if clients == NOTHING_SEEN:
         return "none"
     return ", ".join([*_placed("acknowledged", clients.told), *_placed("readable", clients.read)])

@@ -17,10 +17,10 @@ part in.
 
 from typing import TYPE_CHECKING, Any
 
-from model_check.core.model import Model
+from kspec.model_check.core.model import Model
 
 if TYPE_CHECKING:
-    from model_check.models.messages.board import Numbers
+    from kspec.model_check.models.messages.board import Numbers
 
 
 def build(name: str, parameters: dict[str, Any], numbers: "Numbers | None" = None) -> Model:
@@ -28,11 +28,11 @@ def build(name: str, parameters: dict[str, Any], numbers: "Numbers | None" = Non
 
     `numbers` of epochs and messages follow from these, unless given.
     """
-    from model_check.models.messages.board import Board
-    from model_check.models.messages.control import add_control
-    from model_check.models.messages.properties import add_properties
-    from model_check.models.messages.replication import add_replication
-    from model_check.models.messages.settings import check
+    from kspec.model_check.models.messages.board import Board
+    from kspec.model_check.models.messages.control import add_control
+    from kspec.model_check.models.messages.properties import add_properties
+    from kspec.model_check.models.messages.replication import add_replication
+    from kspec.model_check.models.messages.settings import check
 
     check(parameters)
     board = Board(name, parameters, numbers)

@@ -5,8 +5,9 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from model_check.core.model import Model, Slot
-from model_check.models.messages.values import (
+from kspec.model_check.core.model import Model, Slot, when
+from kspec.model_check.models.carriers import ModelLog, empty_log
+from kspec.model_check.models.messages.values import (
     FIRST_BROKER_EPOCH,
     FROM_THE_START,
     NO_FETCH,
@@ -26,20 +27,19 @@ from model_check.models.messages.values import (
     KnownFollower,
     PartitionState,
     ProposalId,
-    Registered,
+    RegistrationState,
 )
-from model_check.models.messages.words import unless
-from model_check.models.parts import LATE, NO_ROLE, PARTITION, Role, Values, following, role_of
-from spec.broker.follower import fetch_or_truncate
-from spec.broker.partition import Broker, BrokerSettings, Partition
-from spec.broker.rules.fetcher import NOT_DELAYED, NOT_FETCHING, needs_no_answer
-from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
-from spec.controller.protocol import Controller, ControllerSettings
-from spec.controller.rules.brokers import Session
-from spec.controller.state import ControllerState
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.metadata import (
+from kspec.model_check.models.messages.words import unless
+from kspec.model_check.models.parts import LATE, NO_ROLE, PARTITION, Role, Values, following, role_of
+from kspec.spec.broker.follower import fetch_or_truncate
+from kspec.spec.broker.partition import Broker, BrokerSettings, Partition
+from kspec.spec.broker.rules.fetcher import NOT_DELAYED, NOT_FETCHING
+from kspec.spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, FollowerState
+from kspec.spec.controller.protocol import Controller, ControllerSettings
+from kspec.spec.controller.rules.brokers import BrokerSession
+from kspec.spec.controller.state import ControllerState
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.metadata import (
     NOBODY,
     BrokerRegistration,
     MetadataImage,
@@ -47,12 +47,12 @@ from spec.metadata import (
     PartitionRegistration,
     broker_of,
 )
-from spec.mutation import weaken
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft import KRAFT_NEXT
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.values import (
+from kspec.spec.mutation import weaken
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
@@ -60,11 +60,12 @@ from spec.values import (
     BrokerId,
     Epoch,
     Incarnation,
+    MonotonicMs,
     Offset,
     PartitionEpoch,
 )
 
-LONG_AGO = 0
+LONG_AGO = MonotonicMs(0)
 """The last caught-up time of a follower that lags too much."""
 
 NEVER = inf
@@ -173,6 +174,8 @@ class Board:
         settings = ControllerSettings(self.min_isr, eligible_leader_replicas=self.loses, last_known_leader=False)
         self.control = Controller(control, settings)
         self.slots = self._slots()
+        for broker, broker_epoch in self.slots.broker_epoch.items():
+            self.model.silent[broker] = when(lambda known: known == NO_BROKER_EPOCH, broker_epoch)
 
     def _slots(self) -> Slots:
         model, brokers, numbers = self.model, self.brokers, self.numbers
@@ -185,7 +188,7 @@ class Board:
             registered_at=model.broker_slots("registeredAt", brokers, FROM_THE_START),
             highest_epoch=self._numbers("highestEpoch", NO_EPOCH),
             unclean_shutdowns=model.slot("uncleanShutdowns", 0, bookkeeping=True),
-            log=model.broker_slots("log", brokers, EMPTY_LOG),
+            log=model.broker_slots("log", brokers, empty_log(self.parameters)),
             high_watermark=model.broker_slots("highWatermark", brokers, Offset(0)),
             role=model.broker_slots("role", brokers, NO_ROLE),
             applied=model.broker_slots("applied", brokers, NOT_DECIDED),
@@ -206,7 +209,7 @@ class Board:
             next_value=model.slot("nextValue", 0, bookkeeping=True),
             last_decision=model.numbered_slots("lastDecision", numbers.epochs, NO_LAST_DECISION),
             leadership=model.numbered_slots("leadership", numbers.epochs, NO_LEADERSHIP),
-            leader_log=model.numbered_slots("leaderLog", numbers.epochs, EMPTY_LOG),
+            leader_log=model.numbered_slots("leaderLog", numbers.epochs, empty_log(self.parameters)),
             furthest_commit=model.slot("furthestCommit", NOTHING_COMMITTED, bookkeeping=True),
             fetched={broker: model.numbered_slots("fetched", numbers.epochs, NO_FETCH, about=broker) for broker in brokers},
         )
@@ -234,7 +237,7 @@ class Board:
 
     # ---- brokers
 
-    def registrations(self, registered: Mapping[BrokerId, Registered]) -> tuple[BrokerRegistration, ...]:
+    def registrations(self, registered: Mapping[BrokerId, RegistrationState]) -> tuple[BrokerRegistration, ...]:
         """All brokers, as they are registered."""
         return tuple(
             BrokerRegistration(broker, known.broker_epoch, Incarnation(1), fenced=known.fenced)
@@ -248,7 +251,8 @@ class Board:
         settings = BrokerSettings(self.min_isr, max_lag=1, back_off=0)
         broker_epochs, fenced = heard or {}, self.numbers.believed_fenced
         believed = {
-            other: Registered(broker_epochs.get(other, broker_epoch), fenced.get(other, False)) for other in self.brokers
+            other: RegistrationState(broker_epochs.get(other, broker_epoch), fenced.get(other, False))
+            for other in self.brokers
         }
         return Broker(broker, self.rules, broker_epoch, self.registrations(believed), settings)
 
@@ -265,7 +269,7 @@ class Board:
 
     def leading(
         self, leader: BrokerId, at: Values, caught_up: Mapping[BrokerId, int] | None = None
-    ) -> tuple[Broker, Partition[RecordLog]]:
+    ) -> tuple[Broker, Partition[ModelLog]]:
         """A leader and its partition, from `as_leader`; `caught_up`: when it last saw some followers caught up."""
         slots, others = self.slots, self.others(leader)
         role: Role = at[slots.role[leader]]
@@ -278,7 +282,7 @@ class Board:
         heard = {other: at[slots.heard[other][leader]] for other in others}
         return self.broker(leader, at[slots.broker_epoch[leader]], heard), partition
 
-    def led(self, leader: BrokerId, after: Partition[RecordLog]) -> dict[Slot, Any]:
+    def led(self, leader: BrokerId, after: Partition[ModelLog]) -> dict[Slot, Any]:
         """The values of `led_slots` after a step."""
         slots, states = self.slots, {follower.broker: follower.state for follower in after.followers}
         known = {other: states.get(other, UNKNOWN_FOLLOWER) for other in self.others(leader)}
@@ -292,27 +296,27 @@ class Board:
     def _known(self, known: KnownFollower, caught_up: int) -> FollowerState:
         """A leader's state of a follower. Only a fetch from the leader's end makes it count as caught up now."""
         never: Any = NEVER
-        return FollowerState(**known._asdict(), leader_end_offset=never, caught_up_time=caught_up)
+        return FollowerState(**known._asdict(), leader_end_offset=never, caught_up_time=MonotonicMs(caught_up))
 
     def fetching_slots(self, follower: BrokerId) -> tuple[Slot, ...]:
         """The slots of a fetcher."""
         slots = self.slots
         return slots.log[follower], slots.high_watermark[follower], slots.fetcher[follower]
 
-    def following(self, follower: BrokerId, at: Values) -> Partition[RecordLog]:
+    def following(self, follower: BrokerId, at: Values) -> Partition[ModelLog]:
         """The partition as a follower's fetcher has it, from `fetching_slots`."""
         slots = self.slots
         local = LocalLog(at[slots.log[follower]], at[slots.high_watermark[follower]])
         return following(local, at[slots.fetcher[follower]])
 
-    def followed(self, follower: BrokerId, after: Partition[RecordLog]) -> dict[Slot, Any]:
+    def followed(self, follower: BrokerId, after: Partition[ModelLog]) -> dict[Slot, Any]:
         """The values of `fetching_slots` after a step.
 
         A log without any epoch needs no answer; a back-off may be over at any time.
         """
-        slots = self.slots
-        if needs_no_answer(after.fetcher, after.local.log):
-            after = fetch_or_truncate(self.broker(follower, FIRST_BROKER_EPOCH), after, self.numbers.now).state
+        slots, own = self.slots, self.broker(follower, FIRST_BROKER_EPOCH)
+        if own.protocol.needs_no_answer(after.fetcher, after.local.log):
+            after = fetch_or_truncate(own, after, MonotonicMs(self.numbers.now)).state
         return {
             slots.log[follower]: after.local.log,
             slots.high_watermark[follower]: after.local.high_watermark,
@@ -333,7 +337,7 @@ class Board:
         self,
         decision: PartitionState,
         first: BrokerId,
-        registered: Mapping[BrokerId, Registered],
+        registered: Mapping[BrokerId, RegistrationState],
         silent: BrokerId = NO_LEADER,
         next_broker_epoch: BrokerEpoch = FIRST_BROKER_EPOCH,
     ) -> ControllerState:
@@ -345,7 +349,7 @@ class Board:
         image = MetadataImage(Offset(next_broker_epoch), self.registrations(registered))
         if decision.partition_epoch >= 0:
             image = image._replace(partitions=(PartitionRecord(PARTITION, self.registration(decision, first)),))
-        sessions = tuple(Session(broker, 0 if broker == silent else LATE) for broker in self.brokers)
+        sessions = tuple(BrokerSession(broker, LONG_AGO if broker == silent else LATE) for broker in self.brokers)
         return ControllerState(Epoch(0), image, sessions)
 
     def registration(self, decision: PartitionState, first: BrokerId) -> PartitionRegistration:
@@ -376,13 +380,13 @@ def decision_of(state: ControllerState) -> PartitionState:
     )
 
 
-def registered_of(state: ControllerState, broker: BrokerId) -> Registered:
+def registered_of(state: ControllerState, broker: BrokerId) -> RegistrationState:
     """The controller's present registration of a broker."""
     registration = broker_of(state.image.brokers, broker)
     assert registration is not None, "all brokers are registered"
-    return Registered(registration.broker_epoch, registration.fenced)
+    return RegistrationState(registration.broker_epoch, registration.fenced)
 
 
 def _remembered(state: FollowerState) -> KnownFollower:
-    """What the model keeps of a leader's state of a follower."""
+    """The part of a leader's state of a follower that the model keeps."""
     return KnownFollower(**{field: getattr(state, field) for field in KnownFollower._fields})

@@ -1,34 +1,34 @@
-"""What the controller decides: the partition's creation, elections, registration, fencing, and proposed ISRs."""
+"""Decisions of the controller: the partition's creation, elections, registration, fencing, and proposed ISRs."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, Slot, when
-from model_check.models.messages.board import ANOTHER_PROCESS, Board, decision_of, registered_of
-from model_check.models.messages.values import (
+from kspec.model_check.core.model import CONTROLLER, REFUSED, Arrow, Effect, Local, Note, Slot, when
+from kspec.model_check.models.messages.board import ANOTHER_PROCESS, Board, decision_of, registered_of
+from kspec.model_check.models.messages.values import (
     NO_FETCH,
     NOT_DECIDED,
     NOT_PROPOSED,
     IsrAnswer,
+    IsrProposal,
     LastDecision,
     ProposalId,
-    Proposed,
-    Registered,
     RegisteredAt,
+    RegistrationState,
 )
-from model_check.models.parts import LATE, PARTITION, Values, by_slot
-from spec.broker.rules.isr.errors import AfterError
-from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, on_session_check
-from spec.controller.partitions import handle_alter_partition, handle_create_topics, handle_elect_leaders
-from spec.controller.state import ControllerState
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.step import Reply
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, PartitionEpoch
+from kspec.model_check.models.parts import LATE, PARTITION, Values, by_slot, creation_of
+from kspec.spec.broker.rules.isr.errors import AfterError
+from kspec.spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, on_session_check
+from kspec.spec.controller.partitions import handle_alter_partition, handle_elect_leaders
+from kspec.spec.controller.state import ControllerState
+from kspec.spec.controller.topics.creation import handle_create_topics
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.step import Reply
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, PartitionEpoch
 
 
 def add_control(board: Board) -> None:
@@ -74,7 +74,7 @@ def _reads(board: Board, *given: Slot) -> tuple[Slot, ...]:
     return (board.slots.partition, *board.slots.registered.values(), *given)
 
 
-def _registered(board: Board, at: Values) -> dict[BrokerId, Registered]:
+def _registered(board: Board, at: Values) -> dict[BrokerId, RegistrationState]:
     return {broker: at[board.slots.registered[broker]] for broker in board.brokers}
 
 
@@ -113,7 +113,7 @@ def _is_created(board: Board) -> Local:
 def _add_creation(board: Board, leader: BrokerId, partition_epoch: PartitionEpoch, epoch: Epoch) -> None:
     def create(at: Values) -> Reaction:
         state = board.controller(at[board.slots.partition], leader, _registered(board, at))
-        request = CreateTopicsRequest(PARTITION, (leader, *board.others(leader)))
+        request = creation_of((leader, *board.others(leader)))
         return Reaction(state, handle_create_topics(board.control, state, request, LATE).state, {})
 
     board.model.action(
@@ -236,7 +236,7 @@ def _add_registration(
     board.model.action(
         "Register",
         {"broker": broker, "preferred": preferred, "partition_epoch": partition_epoch, "epoch": epoch},
-        events=[Message(broker, CONTROLLER, "registration"), Note(CONTROLLER, "decides anew")],
+        events=[Arrow(broker, CONTROLLER, "registration"), Note(CONTROLLER, "decides anew")],
         guards=[_is_created(board), _is_down(board, broker)],
         effects=[_decided(board, partition_epoch, epoch, register, written, board.slots.next_broker_epoch)],
     )
@@ -248,7 +248,7 @@ def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> Non
     board.model.action(
         "RegisterQuietly",
         {"broker": broker, "epoch": epoch},
-        events=[Message(broker, CONTROLLER, "registration")],
+        events=[Arrow(broker, CONTROLLER, "registration")],
         guards=[
             _is_created(board),
             when(lambda before: before.leader_epoch == epoch, board.slots.partition),
@@ -264,7 +264,7 @@ def _add_quiet_registration(board: Board, broker: BrokerId, epoch: Epoch) -> Non
 def _handle(board: Board, proposal: ProposalId, at: Values) -> Reaction:
     """The decision on a proposal, and the answer."""
     slots = board.slots
-    proposed: Proposed = at[slots.proposed[proposal]]
+    proposed: IsrProposal = at[slots.proposed[proposal]]
     leader, named = board.one_of(proposed.leader), {broker: at[slot] for broker, slot in board.named(proposal).items()}
     isr = frozenset(IsrMember(member, named[member]) for member in board.those_in(proposed.isr))
     epochs = proposed.leader_epoch, proposed.partition_epoch
@@ -303,7 +303,7 @@ def _add_grant(board: Board, proposal: ProposalId, partition_epoch: PartitionEpo
     board.model.action(
         "GrantIsr",
         {"proposal": proposal, "partition_epoch": partition_epoch, "epoch": epoch},
-        events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "writes the ISR")],
+        events=[Arrow("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "writes the ISR")],
         guards=_is_open(board, proposal),
         effects=[
             _decided(
@@ -318,7 +318,7 @@ def _add_refusal(board: Board, proposal: ProposalId) -> None:
     board.model.action(
         "RefuseIsr",
         {"proposal": proposal},
-        events=[Message("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "changes nothing")],
+        events=[Arrow("leader", CONTROLLER, "AlterPartition"), Note(CONTROLLER, "changes nothing")],
         guards=[
             *_is_open(board, proposal),
             when(lambda answer: not answer.for_good, isr_answer),

@@ -3,21 +3,25 @@
 from collections.abc import Callable
 from itertools import combinations
 
-from model_check.core.model import when
-from model_check.models.messages.board import Board
-from model_check.models.messages.values import FurthestCommit, Leadership, PartitionState
-from model_check.models.parts import Role
-from spec.broker.rules.isr.proposal import maximal_isr
-from spec.log.record_log import RecordLog
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerEpoch, BrokerId, Offset
+from kspec.model_check.core.model import when
+from kspec.model_check.models.carriers import ModelLog
+from kspec.model_check.models.messages.board import Board
+from kspec.model_check.models.messages.values import FurthestCommit, Leadership, PartitionState
+from kspec.model_check.models.parts import Role
+from kspec.spec.broker.rules.isr.proposal import maximal_isr
+from kspec.spec.claims import claim
+from kspec.spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerEpoch, BrokerId, Offset
 
 MEANINGS = {
-    "CommittedOnLaterLeaders": "a record that an epoch's leader committed is in the log of the leader of every later epoch",
-    "CommittedOnNextLeader": "a committed record is on every possible next leader",
-    "SameEpochSameRecords": "two logs with records of one epoch are equal up to the earlier of these records",
-    "QuorumSuperset": "the true leader's maximal ISR contains the controller's ISR",
-    "ReadableIsFinal": "a readable record is committed, and no epoch ever commits another record at its offset",
-    "LogMatching": "two replicas hold the same records below both their high watermarks",
+    name: claim(name, "messages")
+    for name in (
+        "CommittedOnLaterLeaders",
+        "CommittedOnNextLeader",
+        "SameEpochSameRecords",
+        "QuorumSuperset",
+        "ReadableIsFinal",
+        "LogMatching",
+    )
 }
 """The properties by name; all but the last one are proved of the model without its bounds (theorem `kafka-next`)."""
 
@@ -34,7 +38,7 @@ def _committed(board: Board) -> None:
     model, slots, epochs = board.model, board.slots, board.numbers.epochs
     pairs = [(epoch, later) for epoch in epochs for later in epochs if epoch < later]
 
-    def is_on_later(so_far: Leadership, log: RecordLog, later: Leadership, later_log: RecordLog) -> bool:
+    def is_on_later(so_far: Leadership, log: ModelLog, later: Leadership, later_log: ModelLog) -> bool:
         return bool(not later.begun or later_log.agrees_below(log, so_far.committed))
 
     model.always(
@@ -60,12 +64,12 @@ def _committed(board: Board) -> None:
             )
             for epoch, later in pairs
         ],
-        "an epoch commits something, and a later one begins",
+        claim("SomeEpochCommits", "messages"),
     )
 
-    def candidate(broker: BrokerId) -> Callable[[PartitionState, BrokerEpoch, RecordLog, Leadership, RecordLog], bool]:
+    def candidate(broker: BrokerId) -> Callable[[PartitionState, BrokerEpoch, ModelLog, Leadership, ModelLog], bool]:
         def holds(
-            partition: PartitionState, broker_epoch: BrokerEpoch, log: RecordLog, so_far: Leadership, leader_log: RecordLog
+            partition: PartitionState, broker_epoch: BrokerEpoch, log: ModelLog, so_far: Leadership, leader_log: ModelLog
         ) -> bool:
             may_have_lost = board.loses and broker_epoch == NO_BROKER_EPOCH
             listed = broker in partition.isr or broker in partition.elr
@@ -111,7 +115,7 @@ def _isr(board: Board) -> None:
     model.sometimes(
         "SomebodyLeads",
         [when(lambda partition: partition.leader != NO_LEADER, slots.partition)],
-        "the partition has a leader",
+        claim("SomebodyLeads", "messages"),
     )
 
 
@@ -145,17 +149,17 @@ def _logs(board: Board) -> None:
             when(lambda one, other: min(one, other) > 0, slots.high_watermark[one], slots.high_watermark[other])
             for one, other in pairs
         ],
-        "two replicas know of a committed record",
+        claim("TwoReplicasKnowOfCommit", "messages"),
     )
 
 
-def _agree_where_epochs_meet(log: RecordLog, other: RecordLog) -> bool:
+def _agree_where_epochs_meet(log: ModelLog, other: ModelLog) -> bool:
     epochs = {record.leader_epoch for record in log.records} & {record.leader_epoch for record in other.records}
     ends = [min(_end_of(epoch, log), _end_of(epoch, other)) for epoch in epochs]
     return log.agrees_below(other, Offset(max(ends, default=0)))
 
 
-def _end_of(epoch: int, log: RecordLog) -> int:
+def _end_of(epoch: int, log: ModelLog) -> int:
     """The offset after a log's last record of an epoch."""
     return 1 + max(offset for offset in range(log.end_offset) if log.epoch_at(Offset(offset)) == epoch)
 
@@ -164,7 +168,7 @@ def _reads(board: Board) -> None:
     model, slots = board.model, board.slots
 
     def is_final(
-        log: RecordLog, high_watermark: Offset, most: FurthestCommit, so_far: Leadership, leader_log: RecordLog
+        log: ModelLog, high_watermark: Offset, most: FurthestCommit, so_far: Leadership, leader_log: ModelLog
     ) -> bool:
         return bool(high_watermark <= most.end and log.agrees_below(leader_log, min(high_watermark, so_far.committed)))
 

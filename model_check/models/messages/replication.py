@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from model_check.core.model import CONTROLLER, PRODUCER, REFUSED, Local, Message, Note, Slot, then, when
-from model_check.models.messages.board import Board
-from model_check.models.messages.values import (
+from kspec.model_check.core.model import CONTROLLER, PRODUCER, REFUSED, Arrow, Local, Note, Slot, then, when
+from kspec.model_check.models.carriers import ModelLog
+from kspec.model_check.models.messages.board import Board
+from kspec.model_check.models.messages.values import (
     NO_FETCH_ID,
     NO_PROPOSAL_ID,
     NOT_DECIDED,
@@ -13,31 +14,40 @@ from model_check.models.messages.values import (
     FetchId,
     FurthestCommit,
     IsrAnswer,
+    IsrProposal,
     LastFetch,
     Leadership,
     PartitionState,
     ProposalId,
-    Proposed,
 )
-from model_check.models.parts import PARTITION, Values, by_slot, role_of
-from spec.broker.follower import fetch_or_truncate, handle_fetch_response
-from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Handled, Partition
-from spec.broker.recovery import Checkpoints, after_kill, after_power_loss, opened, recover
-from spec.broker.roles import apply_change
-from spec.broker.rules.fetcher import Asked
-from spec.broker.rules.isr.announcement import is_later_leader_epoch
-from spec.log.batch import records_of
-from spec.log.local_log import LocalLog
-from spec.log.record_log import RecordLog
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
-from spec.messages.produce import ACKS_LEADER, ProduceRequest
-from spec.metadata import LocalChange, local_change
-from spec.step import Reply, Send, SendToController
-from spec.values import NO_BROKER_EPOCH, NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch, Record
+from kspec.model_check.models.parts import PARTITION, Values, by_slot, role_of
+from kspec.spec.broker.follower import fetch_or_truncate, handle_fetch_response
+from kspec.spec.broker.leader.fetch import handle_fetch
+from kspec.spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Handled, Partition
+from kspec.spec.broker.recovery import CheckpointedOffsets, after_kill, after_power_loss, opened, recover
+from kspec.spec.broker.roles import apply_change
+from kspec.spec.broker.rules.fetcher import PendingFetch
+from kspec.spec.broker.rules.isr.announcement import is_later_leader_epoch
+from kspec.spec.log.batch import records_of
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from kspec.spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
+from kspec.spec.messages.produce import ACKS_LEADER, ProduceRequest
+from kspec.spec.metadata import LocalChange, local_change
+from kspec.spec.step import Reply, Send, SendToController
+from kspec.spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    MonotonicMs,
+    Offset,
+    PartitionEpoch,
+    Record,
+)
 
 
 def add_replication(board: Board) -> None:
@@ -73,9 +83,9 @@ def _leadership_slots(board: Board, epoch: Epoch) -> tuple[Slot, Slot]:
 
 
 def _committed(
-    board: Board, epoch: Epoch, at: Values, before: Partition[RecordLog], after: Partition[RecordLog]
+    board: Board, epoch: Epoch, at: Values, before: Partition[ModelLog], after: Partition[ModelLog]
 ) -> dict[Slot, Any]:
-    """What the leader of an epoch has committed in it, and the furthest commit, after a step of the leader."""
+    """The commit of an epoch's leader in it, and the furthest commit, after a step of the leader."""
     leadership, furthest = _leadership_slots(board, epoch)
     so_far: Leadership = at[leadership]
     most: FurthestCommit = at[furthest]
@@ -120,7 +130,7 @@ def _add_replay_as_follower(board: Board, broker: BrokerId, partition_epoch: Par
         own, before = board.leading(broker, at)
         after: PartitionState = at[decision]
         change = _change(board, broker, at[applied], after)
-        state = apply_change(own, before._replace(fetcher=at[fetcher]), change, board.numbers.now).state
+        state = apply_change(own, before._replace(fetcher=at[fetcher]), change, MonotonicMs(board.numbers.now)).state
         followed = board.followed(broker, state)
         return {applied: after, highest_epoch: after.leader_epoch, **board.led(broker, state), **followed}
 
@@ -144,10 +154,10 @@ def _add_replay_as_leader(board: Board, broker: BrokerId, partition_epoch: Parti
     leadership, furthest_commit = _leadership_slots(board, epoch)
     guards = [*_replays(board, broker, partition_epoch, epoch), when(lambda after: after.leader == broker, decision)]
 
-    def replay(at: Values) -> tuple[Partition[RecordLog], Partition[RecordLog]]:
+    def replay(at: Values) -> tuple[Partition[ModelLog], Partition[ModelLog]]:
         own, before = board.leading(broker, at)
         change = _change(board, broker, at[applied], at[decision])
-        return before, apply_change(own, before, change, board.numbers.now).state
+        return before, apply_change(own, before, change, MonotonicMs(board.numbers.now)).state
 
     def lead(at: Values) -> object:
         before, state = replay(at)
@@ -210,7 +220,7 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
         own, before = board.leading(leader, at)
         number: int = at[value]
         request = ProduceRequest(0, ACKS_LEADER, Record(number, NO_EPOCH))
-        after = handle_produce(own, before, request, board.numbers.now).state
+        after = handle_produce(own, before, request, MonotonicMs(board.numbers.now)).state
         return {
             value: number + 1,
             leader_log: after.local.log,
@@ -221,7 +231,7 @@ def _add_write(board: Board, leader: BrokerId, epoch: Epoch) -> None:
     board.model.action(
         "Produce",
         {"leader": leader, "epoch": epoch},
-        events=[Message(PRODUCER, leader, "Produce")],
+        events=[Arrow(PRODUCER, leader, "Produce")],
         guards=[
             when(lambda role: role.leader == leader and role.leader_epoch == epoch, slots.role[leader]),
             when(lambda number: number < board.parameters["values"], value),
@@ -246,7 +256,9 @@ def _add_fetch(board: Board, follower: BrokerId, leader: BrokerId, fetch: FetchI
 
     def send(at: Values) -> object:
         last: LastFetch = at[fetched]
-        step = fetch_or_truncate(board.broker(follower, at[broker_epoch]), board.following(follower, at), board.numbers.now)
+        step = fetch_or_truncate(
+            board.broker(follower, at[broker_epoch]), board.following(follower, at), MonotonicMs(board.numbers.now)
+        )
         asked = next((effect.message for effect in step.effects if isinstance(effect, Send)), None)
         if not isinstance(asked, FetchRequest):
             return REFUSED
@@ -289,7 +301,7 @@ def _add_lost_connection(board: Board, follower: BrokerId, leader: BrokerId) -> 
     )
 
 
-def _fetch_answer(step: Handled[RecordLog]) -> FetchAnswer:
+def _fetch_answer(step: Handled[ModelLog]) -> FetchAnswer:
     answer = next(effect.message for effect in step.effects if isinstance(effect, Reply))
     assert isinstance(answer, FetchResponse)
     records = records_of(answer.records)
@@ -302,14 +314,14 @@ def _fetch_answer(step: Handled[RecordLog]) -> FetchAnswer:
     )
 
 
-def _proposal(board: Board, proposal: ProposalId, step: Handled[RecordLog]) -> dict[Slot, Any] | None:
+def _proposal(board: Board, proposal: ProposalId, step: Handled[ModelLog]) -> dict[Slot, Any] | None:
     """A leader's proposal, with the broker epochs of the members; `None` if there is none."""
     request = next((effect.message for effect in step.effects if isinstance(effect, SendToController)), None)
     if request is None:
         return None
     broker_epochs = {member.broker: member.broker_epoch for member in request.isr}
     epochs = request.leader_epoch, request.partition_epoch
-    proposed = Proposed(request.broker, *epochs, frozenset(broker_epochs), request.broker_epoch)
+    proposed = IsrProposal(request.broker, *epochs, frozenset(broker_epochs), request.broker_epoch)
     named = {slot: broker_epochs.get(broker, NO_BROKER_EPOCH) for broker, slot in board.named(proposal).items()}
     return {board.slots.proposed[proposal]: proposed, **named}
 
@@ -335,7 +347,7 @@ def _add_handling(
         asked: Fetch = at[sent]
         request = FetchPosition(asked.epoch, asked.offset, asked.last_epoch)
         message = FetchRequest(follower, request, asked.broker_epoch, max_records=1)
-        step = handle_fetch(own, before, message, board.numbers.now)
+        step = handle_fetch(own, before, message, MonotonicMs(board.numbers.now))
         new = _proposal(board, proposal, step)
         return {
             fetch_answer: _fetch_answer(step),
@@ -350,7 +362,7 @@ def _add_handling(
     board.model.action(
         "HandleFetch",
         args | ({"caught_up": caught_up} if board.asks_for_lag else {}),
-        events=[Message(follower, leader, "Fetch")],
+        events=[Arrow(follower, leader, "Fetch")],
         guards=[
             when(lambda asked: asked.leader == leader and asked.follower == follower and asked.epoch == epoch, sent),
             when(lambda answer: not answer.given, fetch_answer),
@@ -380,13 +392,15 @@ def _add_fetch_answer(board: Board, follower: BrokerId, leader: BrokerId, fetch:
             answer.error, asked.offset, records, answer.high_watermark, Offset(0), answer.high_watermark, answer.diverging
         )
         itself = board.broker(follower, asked.broker_epoch)
-        step = handle_fetch_response(itself, before, Asked(asked.epoch, asked.offset), given, board.numbers.now)
+        step = handle_fetch_response(
+            itself, before, PendingFetch(asked.epoch, asked.offset), given, MonotonicMs(board.numbers.now)
+        )
         return {awaited: NO_FETCH_ID, **board.followed(follower, step.state)}
 
     board.model.action(
         "TakeFetchAnswer",
         {"follower": follower, "leader": leader, "fetch": fetch},
-        events=[Message(leader, follower, "the answer to a fetch")],
+        events=[Arrow(leader, follower, "the answer to a fetch")],
         guards=[
             when(lambda message: message == fetch, awaited),
             when(lambda answer: answer.given, fetch_answer),
@@ -404,7 +418,7 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: ProposalId) -> None:
 
     def shrink(at: Values) -> object:
         own, before = board.leading(leader, at)
-        step = consider_shrinking(own, before, board.numbers.now)
+        step = consider_shrinking(own, before, MonotonicMs(board.numbers.now))
         new = _proposal(board, proposal, step)
         if new is None:
             return REFUSED
@@ -413,7 +427,7 @@ def _add_shrink(board: Board, leader: BrokerId, proposal: ProposalId) -> None:
     board.model.action(
         "ProposeShrink",
         {"leader": leader, "proposal": proposal},
-        events=[Message(leader, CONTROLLER, "AlterPartition: a smaller ISR")],
+        events=[Arrow(leader, CONTROLLER, "AlterPartition: a smaller ISR")],
         guards=[
             when(lambda role: role.leader == leader, role),
             when(lambda number: number == proposal, next_proposal),
@@ -430,7 +444,7 @@ def _add_isr_answer(board: Board, leader: BrokerId, proposal: ProposalId, epoch:
 
     def take(at: Values) -> object:
         own, before = board.leading(leader, at)
-        asked: Proposed = at[proposed]
+        asked: IsrProposal = at[proposed]
         answer: IsrAnswer = at[isr_answer]
         isr = frozenset(IsrMember(member) for member in board.those_in(asked.isr))
         epochs = asked.leader_epoch, asked.partition_epoch
@@ -438,7 +452,7 @@ def _add_isr_answer(board: Board, leader: BrokerId, proposal: ProposalId, epoch:
         response = AlterPartitionResponse(
             answer.error, PARTITION, leader, answer.leader_epoch, answer.isr, answer.partition_epoch
         )
-        step = handle_alter_partition_response(own, before, request, response, board.numbers.now)
+        step = handle_alter_partition_response(own, before, request, response, MonotonicMs(board.numbers.now))
         return {
             isr_answer: answer._replace(given=False),
             **_committed(board, epoch, at, before, step.state),
@@ -448,7 +462,7 @@ def _add_isr_answer(board: Board, leader: BrokerId, proposal: ProposalId, epoch:
     board.model.action(
         "TakeIsrAnswer",
         {"leader": leader, "proposal": proposal, "epoch": epoch},
-        events=[Message(CONTROLLER, leader, "the answer to AlterPartition")],
+        events=[Arrow(CONTROLLER, leader, "the answer to AlterPartition")],
         guards=[
             when(lambda asked: asked.leader == leader, proposed),
             when(lambda answer: answer.given, isr_answer),
@@ -493,7 +507,7 @@ def _add_unclean_shutdown(board: Board, broker: BrokerId, checkpointed: Offset, 
     lost = {} if survives is None else {"survives": survives}
 
     def stop(at: Values) -> object:
-        before, files = LocalLog(at[log], at[high_watermark]), Checkpoints(high_watermark=checkpointed)
+        before, files = LocalLog(at[log], at[high_watermark]), CheckpointedOffsets(high_watermark=checkpointed)
         survived = after_kill(before, files) if survives is None else after_power_loss(before, files, survives)
         after = opened(PARTITION, recover(survived))
         return {

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from model_check.core.parameters import Parameter, ParameterError
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.model_check.core.parameters import Parameter, ParameterError
+from kspec.model_check.models.carriers import LOG
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 
 PARAMETERS = (
     Parameter("brokers", 2, "brokers, ids 1 to N, each with a replica of the one partition", minimum=2, maximum=12),
@@ -15,6 +16,7 @@ PARAMETERS = (
     Parameter("max_partition_epoch", 1, "highest partition epoch", minimum=0),
     Parameter("fetches", 3, "most fetches ever sent", minimum=1),
     Parameter("proposals", 1, "most ISR changes ever proposed", minimum=1),
+    LOG,
     Parameter(
         "mutant",
         None,

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple, NewType
 
-from spec.broker.rules.followers import NEVER_FETCHED
-from spec.metadata import NOBODY
-from spec.values import (
+from kspec.spec.broker.rules.followers import NEVER_FETCHED
+from kspec.spec.metadata import NOBODY
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
@@ -49,14 +49,14 @@ FIRST_BROKER_EPOCH = BrokerEpoch(0)
 """The broker epoch of every broker's first incarnation."""
 
 
-class Registered(NamedTuple):
+class RegistrationState(NamedTuple):
     """The controller's registration of a broker: its broker epoch, and whether it is fenced."""
 
     broker_epoch: BrokerEpoch = FIRST_BROKER_EPOCH
     fenced: bool = False
 
 
-NOT_FENCED = Registered()
+NOT_FENCED = RegistrationState()
 
 
 class RegisteredAt(NamedTuple):
@@ -113,7 +113,7 @@ class FetchAnswer(NamedTuple):
 NO_FETCH_ANSWER = FetchAnswer()
 
 
-class Proposed(NamedTuple):
+class IsrProposal(NamedTuple):
     """An ISR that a leader asks the controller for (AlterPartition). `broker_epoch` is the leader's broker epoch."""
 
     leader: BrokerId = NO_LEADER
@@ -123,7 +123,7 @@ class Proposed(NamedTuple):
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
 
 
-NOT_PROPOSED = Proposed()
+NOT_PROPOSED = IsrProposal()
 
 
 class IsrAnswer(NamedTuple):

@@ -1,17 +1,17 @@
 """The model's values as a reader of traces sees them: what is as at the start is left out."""
 
-from model_check.models.messages.values import (
+from kspec.model_check.models.messages.values import (
     FROM_THE_START,
     NOT_DECIDED,
     NOT_FENCED,
     UNKNOWN,
     KnownFollower,
     PartitionState,
-    Registered,
     RegisteredAt,
+    RegistrationState,
 )
-from model_check.models.words import leader_in_words
-from model_check.traces.encode import in_words
+from kspec.model_check.models.words import leader_in_words
+from kspec.model_check.traces.encode import in_words
 
 
 def unless(usual: int, value: int) -> str:
@@ -29,7 +29,7 @@ def _(state: PartitionState) -> str:
 
 
 @in_words.register
-def _(registered: Registered) -> str:
+def _(registered: RegistrationState) -> str:
     if registered == NOT_FENCED:
         return "none"
     return f"broker epoch {registered.broker_epoch}" + (", fenced" if registered.fenced else "")

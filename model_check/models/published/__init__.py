@@ -9,10 +9,10 @@ are TLC's; `--repair` repairs them.
 from collections.abc import Sequence
 from typing import Any
 
-from model_check.core.model import Model
-from model_check.core.parameters import ParameterError
-from spec.published.versions import Protocol
-from spec.values import BrokerId, Epoch
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.parameters import ParameterError
+from kspec.spec.published.versions import Protocol
+from kspec.spec.values import BrokerId, Epoch
 
 
 def build(
@@ -27,17 +27,17 @@ def build(
     `epochs` are those from 0 to the highest, and `replicas` are 1 to N, unless given: a proof gives some that stand for
     all. Only bounded models have liveness properties.
     """
-    from model_check.models.published.board import Board
-    from model_check.models.published.controller import add_controller
-    from model_check.models.published.disturbances import add_disturbances
-    from model_check.models.published.follower import add_follower
-    from model_check.models.published.leader import add_leader
-    from model_check.models.published.liveness import add_liveness
-    from model_check.models.published.properties import add_properties
-    from model_check.models.published.roles import add_roles
-    from model_check.models.published.settings import repaired
-    from spec.mutation import weaken
-    from spec.published.mutants import MUTANTS
+    from kspec.model_check.models.published.board import Board
+    from kspec.model_check.models.published.controller import add_controller
+    from kspec.model_check.models.published.disturbances import add_disturbances
+    from kspec.model_check.models.published.follower import add_follower
+    from kspec.model_check.models.published.leader import add_leader
+    from kspec.model_check.models.published.liveness import add_liveness
+    from kspec.model_check.models.published.properties import add_properties
+    from kspec.model_check.models.published.roles import add_roles
+    from kspec.model_check.models.published.settings import repaired
+    from kspec.spec.mutation import weaken
+    from kspec.spec.published.mutants import MUTANTS
 
     if parameters["min_isr"] > 1 and parameters["acks"] != "all":
         raise ParameterError(f"--min-isr {parameters['min_isr']}: only --acks all looks at it")

@@ -10,36 +10,37 @@ from itertools import combinations, pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from model_check.core.model import (
+from kspec.model_check.core.model import (
     CONTROLLER,
     PRODUCER,
     Argument,
-    Case,
+    Arrow,
     Event,
     LivenessProperty,
     Local,
-    Message,
     Model,
     Note,
+    PropertyCase,
     Slot,
     then,
     when,
 )
-from model_check.core.parameters import Parameter
-from model_check.core.temporal import weak
-from spec.broker.rules.isr.announcement import apply_partition, is_newer_partition
-from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, isr_with, isr_without, maximal_isr, nothing_pending
-from spec.controller.rules.isr_writer import check_partition_epoch
-from spec.mutation import weaken
-from spec.published.async_isr import (
+from kspec.model_check.core.parameters import Parameter
+from kspec.model_check.core.temporal import weak
+from kspec.spec.broker.rules.isr.announcement import apply_partition, is_newer_partition
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, isr_with, isr_without, maximal_isr, nothing_pending
+from kspec.spec.claims import claim
+from kspec.spec.controller.rules.isr_writer import check_partition_epoch
+from kspec.spec.mutation import weaken
+from kspec.spec.published.async_isr import (
     change_isr,
     high_watermark_of,
     may_propose_expand,
     may_propose_shrink,
 )
-from spec.published.mutants import ISR_MUTANTS
-from spec.published.versions import IsrProtocol
-from spec.values import NO_PARTITION_EPOCH, BrokerId, Error, Offset, PartitionEpoch
+from kspec.spec.published.mutants import ISR_MUTANTS
+from kspec.spec.published.versions import IsrProtocol
+from kspec.spec.values import NO_PARTITION_EPOCH, BrokerId, Error, Offset, PartitionEpoch
 
 LEADER = BrokerId(1)
 FIRST_PARTITION_EPOCH = PartitionEpoch(0)
@@ -188,7 +189,7 @@ class _Builder:
                     partial(_grant, isr),
                     announced,
                     [
-                        Message(
+                        Arrow(
                             LEADER,
                             CONTROLLER,
                             f"AlterPartition, sent at partition epoch {partition_epoch}: ISR {_named(isr)}",
@@ -289,18 +290,18 @@ class _Builder:
                         when(lambda leader, update=update: is_newer_partition(leader, update), leader),
                     ],
                     effects=[then(leader, lambda state, update=update: apply_partition(state, update), leader)],
-                    events=[Message(CONTROLLER, LEADER, f"partition epoch {partition_epoch}: ISR {_named(isr)}")],
+                    events=[Arrow(CONTROLLER, LEADER, f"partition epoch {partition_epoch}: ISR {_named(isr)}")],
                 )
 
     def _replicate(self) -> None:
         slots, model = self.slots, self.model
         own = slots.end_offset[LEADER]
-        write = [Message(PRODUCER, LEADER, "write a record")]
+        write = [Arrow(PRODUCER, LEADER, "write a record")]
         model.action("LeaderWrite", {}, [], [then(own, _one_more, own)], write)
         for replica in self.followers:
             end = slots.end_offset[replica]
             lags = when(lambda end, leader_end: end < leader_end, end, own)
-            fetch = [Message(replica, LEADER, "fetch"), Message(LEADER, replica, "one record")]
+            fetch = [Arrow(replica, LEADER, "fetch"), Arrow(LEADER, replica, "one record")]
             model.action("FollowerReplicate", {"follower": replica}, [lags], [then(end, _one_more, end)], fetch)
         model.constraint.append(when(lambda end: end <= self.max_offset, own))
         model.constraint.append(when(lambda state: state.partition_epoch <= self.max_partition_epoch, slots.controller))
@@ -308,7 +309,7 @@ class _Builder:
     def _properties(self) -> None:
         slots, model = self.slots, self.model
         ends = tuple(slots.end_offset.values())
-        model.always("TypeOk", self._type_terms(), "every value is of its type and within its bounds", None)
+        model.always("TypeOk", self._type_terms(), claim("TypeOk", "async-isr"), None)
 
         # Kafka elects from the controller's ISR, so the published invariant and the one in plain language coincide here.
         def reaches_high_watermark(replica: BrokerId) -> Callable[..., bool]:
@@ -320,13 +321,13 @@ class _Builder:
         model.always(
             "ValidHighWatermark",
             [when(reaches_high_watermark(replica), slots.controller, slots.leader, *ends) for replica in self.replicas],
-            "every member of the controller's ISR has replicated up to the leader's high watermark (as published)",
+            claim("ValidHighWatermark", "async-isr"),
             "CommitsWhilePending",
         )
         model.always(
             "CommittedOnNextLeader",
             [when(reaches_high_watermark(replica), slots.controller, slots.leader, *ends) for replica in self.replicas],
-            "a committed record is on every possible next leader: on every member of the controller's ISR",
+            claim("CommittedOnNextLeader", "async-isr"),
             "CommitsWhilePending",
         )
         model.sometimes(
@@ -338,7 +339,7 @@ class _Builder:
                     *ends,
                 )
             ],
-            "the high watermark has passed a record while the admission of a replica is pending",
+            claim("CommitsWhilePending", "async-isr"),
         )
 
     def _liveness(self) -> None:
@@ -346,29 +347,29 @@ class _Builder:
         slots = self.slots
         ends = tuple(slots.end_offset.values())
 
-        def answered(partition_epoch: PartitionEpoch) -> Case:
+        def answered(partition_epoch: PartitionEpoch) -> PropertyCase:
             waits = when(lambda leader: leader.pending_epoch == partition_epoch, slots.leader)
             goes_on = when(lambda leader: leader.pending_epoch != partition_epoch, slots.leader)
-            return Case(f"proposal at partition epoch {partition_epoch}", ((waits,),), ((goes_on,),))
+            return PropertyCase(f"proposal at partition epoch {partition_epoch}", ((waits,),), ((goes_on,),))
 
-        def committed(offset: Offset) -> Case:
+        def committed(offset: Offset) -> PropertyCase:
             written = when(lambda end: end > offset, slots.end_offset[LEADER])
             passed = when(lambda leader, *ends: self._high_watermark(leader, ends) > offset, slots.leader, *ends)
-            return Case(f"the record at offset {offset}", ((written,),), ((passed,),))
+            return PropertyCase(f"the record at offset {offset}", ((written,),), ((passed,),))
 
         self.model.liveness += [
             LivenessProperty(
                 "ProposalIsAnswered",
                 "leads-to",
                 tuple(answered(partition_epoch) for partition_epoch in self.partition_epochs[:-2]),
-                "a pending change of the ISR is granted or superseded, below the highest partition epoch",
+                claim("ProposalIsAnswered", "async-isr"),
                 (weak("ControllerHandleRequest"), weak("LeaderHandleUpdate")),
             ),
             LivenessProperty(
                 "WriteIsCommitted",
                 "leads-to",
                 tuple(committed(Offset(offset)) for offset in range(self.max_offset)),
-                "a record in the leader's log is committed",
+                claim("WriteIsCommitted", "async-isr"),
                 (weak("FollowerReplicate"),),
             ),
         ]

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from model_check.core.model import Model, Slot, View, when
-from model_check.models.published.exchange import committed, following, leading
-from model_check.models.published.settings import NAMES, ActionNames
-from spec.broker.rules.isr.announcement import is_later_leader_epoch
-from spec.broker.rules.leadership import is_leader
-from spec.broker.rules.produce import min_isr_within_replicas
-from spec.log.record_log import EMPTY_LOG
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER
-from spec.published.replica import NO_ROLE
-from spec.published.versions import Protocol
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record, next_epoch
+from kspec.model_check.core.model import PRODUCER, Model, Slot, View, when
+from kspec.model_check.models.carriers import empty_log
+from kspec.model_check.models.published.exchange import committed, following, leading
+from kspec.model_check.models.published.settings import NAMES, ActionNames
+from kspec.spec.broker.rules.isr.announcement import is_later_leader_epoch
+from kspec.spec.broker.rules.leadership import is_leader
+from kspec.spec.broker.rules.produce import min_isr_within_replicas
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER
+from kspec.spec.published.replica import NO_ROLE
+from kspec.spec.published.versions import Protocol
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record, next_epoch
 
 
-class Acknowledged(NamedTuple):
+class AcknowledgedRecord(NamedTuple):
     """An acknowledged record, and its offset. Only the model keeps it; no rule reads it."""
 
     offset: Offset
@@ -95,7 +95,7 @@ class Board:
     def _slots(self) -> Slots:
         model, replicas = self.model, self.replicas
         return Slots(
-            log=model.broker_slots("log", replicas, EMPTY_LOG),
+            log=model.broker_slots("log", replicas, empty_log(self.parameters)),
             high_watermark=model.broker_slots("highWatermark", replicas, Offset(0)),
             role=model.broker_slots("role", replicas, NO_ROLE),
             partition=model.slot("partition", LeaderAndIsr(NO_LEADER, NO_EPOCH, frozenset(replicas))),
@@ -132,10 +132,11 @@ class Board:
         """The acknowledged records; no slot where these are not tracked."""
         if self.acks is None:
             return None
-        return self.model.slot("acknowledged", frozenset[Acknowledged](), holds=frozenset[Acknowledged])
+        held = frozenset[AcknowledgedRecord]
+        return self.model.slot("acknowledged", held(), holds=held, party=PRODUCER)
 
     def _budget(self, parameter: str) -> Slot | None:
-        """How many disturbances of a kind are left; no slot where there are none."""
+        """The number of disturbances of a kind that are left; no slot where there are none."""
         most = self.parameters[parameter]
         return self.model.slot(f"{parameter}_left", most, bookkeeping=True) if most else None
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from model_check.core.model import CONTROLLER, Note, then, when
-from model_check.models.published.board import Board
-from spec.published.election import may_elect_cleanly, may_elect_uncleanly, may_fail
-from spec.values import BrokerId, LeaderAndIsr
-from spec.zookeeper.decisions import elect_cleanly, elect_uncleanly
+from kspec.model_check.core.model import CONTROLLER, Note, then, when
+from kspec.model_check.models.published.board import Board
+from kspec.spec.published.election import may_elect_cleanly, may_elect_uncleanly, may_fail
+from kspec.spec.values import BrokerId, LeaderAndIsr
+from kspec.spec.zookeeper.decisions import elect_cleanly, elect_uncleanly
 
 
 def add_controller(board: Board) -> None:

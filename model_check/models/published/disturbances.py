@@ -1,11 +1,11 @@
 """Brokers restart, with or without what they had not flushed."""
 
-from model_check.core.model import Note, then, when
-from model_check.models.published.board import Board
-from model_check.models.published.exchange import truncated
-from spec.broker.rules.leadership import is_leader
-from spec.published.replica import NO_ROLE, role_after_restart
-from spec.values import Offset
+from kspec.model_check.core.model import Note, then, when
+from kspec.model_check.models.published.board import Board
+from kspec.model_check.models.published.exchange import truncated
+from kspec.spec.broker.rules.leadership import is_leader
+from kspec.spec.published.replica import NO_ROLE, role_after_restart
+from kspec.spec.values import Offset
 
 
 def add_disturbances(board: Board) -> None:

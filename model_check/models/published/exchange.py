@@ -3,27 +3,28 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
-from spec.broker.rules.leadership import is_leader
-from spec.controller.rules.isr_writer import check_writer
-from spec.log.local_log import LocalLog, truncate
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import NO_FETCH, FetchPosition
-from spec.published.fetch import fetch_request
-from spec.published.replica import NO_ROLE
-from spec.published.versions import Protocol
-from spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
+from kspec.model_check.models.carriers import ModelLog
+from kspec.spec.broker.rules.epoch_lookup import answer_offset_for_leader_epoch
+from kspec.spec.broker.rules.leadership import is_leader
+from kspec.spec.controller.rules.isr_writer import check_writer
+from kspec.spec.log.local_log import LocalLog, truncate
+from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.messages.fetch import NO_FETCH, FetchPosition
+from kspec.spec.published.fetch import fetch_request
+from kspec.spec.published.replica import NO_ROLE
+from kspec.spec.published.versions import Protocol
+from kspec.spec.values import BrokerId, Epoch, EpochEndOffset, Error, LeaderAndIsr, Offset
 
 Role = LeaderAndIsr
 """A replica's role is the last announcement that it has accepted."""
 
 
-def ask(rules: Protocol, leader_log: RecordLog) -> Callable[[Epoch], EpochEndOffset]:
+def ask(rules: Protocol, leader_log: ModelLog) -> Callable[[Epoch], EpochEndOffset]:
     """The round trip of one OffsetForLeaderEpoch request, to a leader whose fence has let the follower through."""
     return lambda epoch: answer_offset_for_leader_epoch(Error.NONE, rules.epoch_lookup(leader_log, epoch)).end
 
 
-def truncated(log: RecordLog, high_watermark: Offset, offset: Offset) -> tuple[RecordLog, Offset]:
+def truncated(log: ModelLog, high_watermark: Offset, offset: Offset) -> tuple[ModelLog, Offset]:
     """A log truncated at `offset`, with the high watermark that it then has."""
     return truncate(LocalLog(log, high_watermark), offset)
 
@@ -36,25 +37,25 @@ def is_in_office(partition: LeaderAndIsr, role: Role) -> bool:
     return check_writer(partition, role.leader, role.leader_epoch) == Error.NONE
 
 
-class Leading(NamedTuple):
+class LeaderState(NamedTuple):
     """The state that a leader's decisions read: its own."""
 
     role: Role
-    log: RecordLog
+    log: ModelLog
     high_watermark: Offset
 
 
-NOT_LEADING = Leading(NO_ROLE, EMPTY_LOG, Offset(0))
+NOT_LEADING = LeaderState(NO_ROLE, EMPTY_LOG, Offset(0))
 
 
-class Following(NamedTuple):
+class VisibleReplica(NamedTuple):
     """The part of a replica that others see: its leader and epoch, and the epochs of its log.
 
     Its fetches contain this: the one that it would send now, and those that it may have sent before.
     """
 
     role: Role
-    epochs: RecordLog
+    epochs: ModelLog
 
     def fetch(self) -> FetchPosition:
         """The replica's next fetch."""
@@ -65,27 +66,27 @@ class Following(NamedTuple):
         return fetch_request(self.role, self.epochs, min(offset, self.epochs.end_offset))
 
 
-def leading(replica: BrokerId, role: Role, log: RecordLog, high_watermark: Offset) -> Leading:
+def leading(replica: BrokerId, role: Role, log: ModelLog, high_watermark: Offset) -> LeaderState:
     """The state of a presumed leader; one value for all other replicas."""
-    return Leading(role, log, high_watermark) if is_leader(replica, role) else NOT_LEADING
+    return LeaderState(role, log, high_watermark) if is_leader(replica, role) else NOT_LEADING
 
 
-NOT_FOLLOWING = Following(NO_ROLE, EMPTY_LOG)
+NOT_FOLLOWING = VisibleReplica(NO_ROLE, EMPTY_LOG)
 
 
-def following(leader: BrokerId, role: Role, log: RecordLog) -> Following:
+def following(leader: BrokerId, role: Role, log: ModelLog) -> VisibleReplica:
     """The part of a replica that a leader can learn; one value for all replicas that do not follow it."""
     if not is_leader(leader, role):
         return NOT_FOLLOWING
-    return Following(role._replace(isr=frozenset()), log.without_values())
+    return VisibleReplica(role._replace(isr=frozenset()), log.without_values())
 
 
-def committed(log: RecordLog, high_watermark: Offset) -> RecordLog:
+def committed(log: ModelLog, high_watermark: Offset) -> ModelLog:
     """The records that a replica knows to be committed."""
     return log.truncate_to(high_watermark)
 
 
-def has_replicated(rules: Protocol, leader: BrokerId, own: Leading, other: Following, offset: Offset) -> bool:
+def has_replicated(rules: Protocol, leader: BrokerId, own: LeaderState, other: VisibleReplica, offset: Offset) -> bool:
     """Whether the leader may believe that a replica has its log up to `offset`, if the replica fetches at this moment.
 
     It remembers the replica's fetch nearest to `offset`, and no fetch of a replica that does not follow it.

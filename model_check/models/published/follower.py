@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from functools import partial
 
-from model_check.core.model import Message, then, when
-from model_check.models.published.board import Board
-from model_check.models.published.exchange import Following, Leading, ask, truncated
-from model_check.models.published.settings import TRUNCATION
-from spec.broker.rules.leadership import is_leader
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchResponse
-from spec.published.fetch import answer_fetch, apply_fetch_response
-from spec.published.versions import TruncationRule
-from spec.values import BrokerId, Error, Offset
+from kspec.model_check.core.model import Arrow, then, when
+from kspec.model_check.models.carriers import ModelLog
+from kspec.model_check.models.published.board import Board
+from kspec.model_check.models.published.exchange import LeaderState, VisibleReplica, ask, truncated
+from kspec.model_check.models.published.settings import TRUNCATION
+from kspec.spec.broker.rules.leadership import is_leader
+from kspec.spec.messages.fetch import FetchResponse
+from kspec.spec.published.fetch import answer_fetch, apply_fetch_response
+from kspec.spec.published.versions import TruncationRule
+from kspec.spec.values import BrokerId, Error, Offset
 
 MAX_RECORDS_PER_FETCH = 1
 
@@ -29,7 +29,7 @@ def add_follower(board: Board) -> None:
         board.model.action(
             board.names.fetch,
             {"follower": follower, "leader": leader},
-            events=[Message(follower, leader, "Fetch"), Message(leader, follower, "one record, and the high watermark")],
+            events=[Arrow(follower, leader, "Fetch"), Arrow(leader, follower, "one record, and the high watermark")],
             guards=[*guards, when(partial(_brings_records, answer), *both)],
             effects=[then(written, partial(_append, answer), log, *both)],
         )
@@ -39,10 +39,10 @@ def add_follower(board: Board) -> None:
                 board.names.truncate,
                 {"follower": follower, "leader": leader},
                 events=[
-                    Message(follower, leader, "Fetch"),
-                    Message(leader, follower, "LOG_TRUNCATION"),
-                    Message(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
-                    Message(leader, follower, "its end in the leader's log"),
+                    Arrow(follower, leader, "Fetch"),
+                    Arrow(leader, follower, "LOG_TRUNCATION"),
+                    Arrow(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
+                    Arrow(leader, follower, "its end in the leader's log"),
                 ],
                 guards=[*guards, when(partial(_demands_truncation, answer), *both)],
                 effects=[
@@ -51,14 +51,14 @@ def add_follower(board: Board) -> None:
             )
 
 
-Answer = Callable[[Leading, Following], FetchResponse]
+Answer = Callable[[LeaderState, VisibleReplica], FetchResponse]
 
 
 def _answer(board: Board, leader: BrokerId) -> Answer:
-    """What a leader answers to the fetch that a follower sends now."""
+    """A leader's answer to the fetch that a follower sends now."""
     fencing = board.rules.fetch_fencing
 
-    def answer(own: Leading, other: Following) -> FetchResponse:
+    def answer(own: LeaderState, other: VisibleReplica) -> FetchResponse:
         request = other.fetch()
         verdict = fencing(own.role, own.log, request)
         return answer_fetch(leader, own.role, own.log, own.high_watermark, request, MAX_RECORDS_PER_FETCH, verdict)
@@ -66,23 +66,23 @@ def _answer(board: Board, leader: BrokerId) -> Answer:
     return answer
 
 
-def _brings_records(answer: Answer, own: Leading, other: Following) -> bool:
+def _brings_records(answer: Answer, own: LeaderState, other: VisibleReplica) -> bool:
     response = answer(own, other)
     return response.error == Error.NONE and len(response.records) > 0
 
 
-def _demands_truncation(answer: Answer, own: Leading, other: Following) -> bool:
+def _demands_truncation(answer: Answer, own: LeaderState, other: VisibleReplica) -> bool:
     return answer(own, other).error == Error.LOG_TRUNCATION
 
 
-def _append(answer: Answer, log: RecordLog, own: Leading, other: Following) -> tuple[RecordLog, Offset]:
+def _append(answer: Answer, log: ModelLog, own: LeaderState, other: VisibleReplica) -> tuple[ModelLog, Offset]:
     return apply_fetch_response(log, answer(own, other))
 
 
-def _truncate(board: Board, rule: TruncationRule) -> Callable[[RecordLog, Offset, RecordLog], tuple[RecordLog, Offset]]:
+def _truncate(board: Board, rule: TruncationRule) -> Callable[[ModelLog, Offset, ModelLog], tuple[ModelLog, Offset]]:
     agreement = board.parameters[TRUNCATION.name] == "agreement"
 
-    def truncate(log: RecordLog, high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
+    def truncate(log: ModelLog, high_watermark: Offset, leader_log: ModelLog) -> tuple[ModelLog, Offset]:
         if agreement:
             return truncated(log, high_watermark, log.agreement_end(leader_log))
         return truncated(log, high_watermark, rule(log, high_watermark, ask(board.rules, leader_log)))

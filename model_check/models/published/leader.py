@@ -3,16 +3,23 @@
 from collections.abc import Callable
 from functools import partial
 
-from model_check.core.model import CONTROLLER, PRODUCER, Effect, Local, Message, Note, then, when
-from model_check.models.published.board import Acknowledged, Board
-from model_check.models.published.exchange import Following, Leading, Role, following, has_replicated, is_in_office
-from spec.broker.rules.produce import check_produce
-from spec.log.record_log import RecordLog
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER
-from spec.published.high_watermark import has_record_to_commit, holds_back_high_watermark
-from spec.published.isr import may_join_isr, may_leave_isr, with_replica, without_replica
-from spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
-from spec.values import BrokerId, Error, Offset, Record
+from kspec.model_check.core.model import CONTROLLER, PRODUCER, Arrow, Effect, Local, Note, then, when
+from kspec.model_check.models.carriers import ModelLog
+from kspec.model_check.models.published.board import AcknowledgedRecord, Board
+from kspec.model_check.models.published.exchange import (
+    LeaderState,
+    Role,
+    VisibleReplica,
+    following,
+    has_replicated,
+    is_in_office,
+)
+from kspec.spec.broker.rules.produce import check_produce
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER
+from kspec.spec.published.high_watermark import has_record_to_commit, holds_back_high_watermark
+from kspec.spec.published.isr import may_join_isr, may_leave_isr, with_replica, without_replica
+from kspec.spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
+from kspec.spec.values import BrokerId, Error, Offset, Record
 
 
 def add_leader(board: Board) -> None:
@@ -48,16 +55,18 @@ def _write(board: Board) -> None:
             effects.append(
                 then(
                     slots.acknowledged,
-                    lambda acked, log, role, value: acked | {Acknowledged(log.end_offset, Record(value, role.leader_epoch))},
+                    lambda acked, log, role, value: (
+                        acked | {AcknowledgedRecord(log.end_offset, Record(value, role.leader_epoch))}
+                    ),
                     slots.acknowledged,
                     log,
                     role,
                     slots.next_record,
                 )
             )
-        events = [Message(PRODUCER, leader, "write a record")]
+        events = [Arrow(PRODUCER, leader, "write a record")]
         if acks == ACKS_LEADER:
-            events.append(Message(leader, PRODUCER, "acknowledged (acks=1)"))
+            events.append(Arrow(leader, PRODUCER, "acknowledged (acks=1)"))
         board.model.action("LeaderWrite", {"leader": leader}, guards, effects, events)
 
 
@@ -84,15 +93,15 @@ def _advance_high_watermark(board: Board) -> None:
 
 
 def _acknowledge(
-    board: Board, acknowledged: frozenset[Acknowledged], log: RecordLog, role: Role, offset: Offset
-) -> frozenset[Acknowledged]:
+    board: Board, acknowledged: frozenset[AcknowledgedRecord], log: ModelLog, role: Role, offset: Offset
+) -> frozenset[AcknowledgedRecord]:
     if not acknowledged_on_commit(role, ACKS_ALL, Offset(offset + 1), board.min_isr):
         return acknowledged
-    return acknowledged | {Acknowledged(offset, log.read(offset, 1)[0])}
+    return acknowledged | {AcknowledgedRecord(offset, log.read(offset, 1)[0])}
 
 
 def _does_not_hold_back(board: Board, leader: BrokerId, replica: BrokerId) -> Local:
-    def free_to_advance(own: Leading, other: Following) -> bool:
+    def free_to_advance(own: LeaderState, other: VisibleReplica) -> bool:
         reached = has_replicated(board.rules, leader, own, other, Offset(own.high_watermark + 1))
         return not holds_back_high_watermark(own.role, replica, reached)
 
@@ -111,14 +120,14 @@ def _change_isr(board: Board) -> None:
         board.model.action(
             board.names.shrink_isr,
             args,
-            events=[Message(leader, CONTROLLER, f"ISR without broker {follower}")],
+            events=[Arrow(leader, CONTROLLER, f"ISR without broker {follower}")],
             guards=[board.is_leader[leader], is_true_leader, when(_may_leave(board, leader, follower), *both)],
             effects=_update_isr(board, leader, partial(_without, follower)),
         )
         board.model.action(
             board.names.expand_isr,
             args,
-            events=[Message(leader, CONTROLLER, f"ISR with broker {follower}")],
+            events=[Arrow(leader, CONTROLLER, f"ISR with broker {follower}")],
             guards=[
                 board.is_leader[leader],
                 is_true_leader,
@@ -129,15 +138,15 @@ def _change_isr(board: Board) -> None:
         )
 
 
-def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
-    def may_leave(own: Leading, other: Following) -> bool:
+def _may_leave(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[LeaderState, VisibleReplica], bool]:
+    def may_leave(own: LeaderState, other: VisibleReplica) -> bool:
         return may_leave_isr(own.role, follower, has_replicated(board.rules, leader, own, other, own.log.end_offset))
 
     return may_leave
 
 
-def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[Leading, Following], bool]:
-    def may_join(own: Leading, other: Following) -> bool:
+def _may_join(board: Board, leader: BrokerId, follower: BrokerId) -> Callable[[LeaderState, VisibleReplica], bool]:
+    def may_join(own: LeaderState, other: VisibleReplica) -> bool:
         return may_join_isr(own.role, follower, has_replicated(board.rules, leader, own, other, own.high_watermark))
 
     return may_join

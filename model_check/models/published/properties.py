@@ -1,19 +1,20 @@
-"""What the published replication models must satisfy."""
+"""Properties of the published replication models."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from model_check.core.model import Local, Model, Slot, when
-from model_check.models.published.exchange import Leading, committed
-from spec.broker.rules.leadership import is_leader
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.published.election import may_lead_next
-from spec.published.replica import NO_ROLE
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr
+from kspec.model_check.core.model import Local, Model, Slot, when
+from kspec.model_check.models.carriers import ModelLog, empty_log
+from kspec.model_check.models.published.exchange import LeaderState, committed
+from kspec.spec.broker.rules.leadership import is_leader
+from kspec.spec.claims import claim
+from kspec.spec.published.election import may_lead_next
+from kspec.spec.published.replica import NO_ROLE
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, LeaderAndIsr
 
 if TYPE_CHECKING:
-    from model_check.models.published.board import Board, Slots
+    from kspec.model_check.models.published.board import Board, Slots
 
 
 def add_properties(board: "Board") -> None:
@@ -28,37 +29,36 @@ def add_properties(board: "Board") -> None:
 def _published(board: "Board") -> None:
     model, slots, replicas, parameters = board.model, board.slots, board.replicas, board.parameters
     partition, leading = slots.partition, board.views.leading
-    model.always(
-        "TypeOk", _type_terms(slots, replicas, parameters), "every value is of its type and within its bounds", None
-    )
+    model.always("TypeOk", _type_terms(slots, replicas, parameters), claim("TypeOk", "published"), None)
     model.always(
         "LeaderInIsr",
         [when(lambda state: state.leader in state.isr, partition)],
-        "the partition's leader is in the ISR (as published: false at the start, without a leader)",
+        claim("LeaderInIsr", "published"),
         "SomebodyLeads",
         by_default=False,
     )
     model.always(
         "LeaderNoneOrInIsr",
         [when(lambda state: state.leader == NO_LEADER or state.leader in state.isr, partition)],
-        "the partition has no leader, or its leader is in the ISR",
+        claim("LeaderNoneOrInIsr", "published"),
         "SomebodyLeads",
     )
     model.sometimes(
-        "SomebodyLeads", [when(lambda state: state.leader != NO_LEADER, partition)], "the partition has a leader"
+        "SomebodyLeads", [when(lambda state: state.leader != NO_LEADER, partition)], claim("SomebodyLeads", "published")
     )
 
-    def own_isr_agrees(other: BrokerId) -> Callable[[Leading, RecordLog], bool]:
+    def own_isr_agrees(other: BrokerId) -> Callable[[LeaderState, ModelLog], bool]:
         return lambda own, log: other not in own.role.isr or own.log.agrees_below(log, own.high_watermark)
 
-    def true_isr_agrees(other: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], RecordLog], bool]:
+    def true_isr_agrees(other: BrokerId) -> Callable[[ModelLog, frozenset[BrokerId], ModelLog], bool]:
         return lambda known, isr, log: other not in isr or known.agrees_below(log, known.end_offset)
 
     true_isr = model.view("true ISR", lambda state: state.isr, partition)
+    nothing = empty_log(board.parameters)
     known_to_leader = {
         leader: model.view(
             "committed by a presumed leader",
-            lambda role, log, end, leader=leader: committed(log, end) if is_leader(leader, role) else EMPTY_LOG,
+            lambda role, log, end, leader=leader: committed(log, end) if is_leader(leader, role) else nothing,
             slots.role[leader],
             slots.log[leader],
             slots.high_watermark[leader],
@@ -70,13 +70,13 @@ def _published(board: "Board") -> None:
     model.always(
         "WeakIsr",
         [when(own_isr_agrees(other), leading[leader], slots.log[other]) for leader, other in everyone],
-        "every record below a presumed leader's high watermark is on every member of this leader's own ISR",
+        claim("WeakIsr", "published"),
         "LeaderHasCommittedWithOthers",
     )
     model.always(
         "StrongIsr",
         [when(true_isr_agrees(other), known_to_leader[leader], true_isr, slots.log[other]) for leader, other in everyone],
-        "every record below a presumed leader's high watermark is on every member of the controller's ISR",
+        claim("StrongIsr", "published"),
         "LeaderHasCommittedWithOthers",
     )
     model.sometimes(
@@ -89,7 +89,7 @@ def _published(board: "Board") -> None:
             )
             for leader in replicas
         ],
-        "a presumed leader has committed a record, and the controller's ISR has another member",
+        claim("LeaderHasCommittedWithOthers", "published"),
     )
 
 
@@ -97,11 +97,11 @@ def _plain(board: "Board") -> None:
     model, slots, replicas, unclean = board.model, board.slots, board.replicas, board.parameters["unclean"]
     known = board.views.committed
 
-    def next_leader_agrees(other: BrokerId) -> Callable[[RecordLog, LeaderAndIsr, RecordLog], bool]:
+    def next_leader_agrees(other: BrokerId) -> Callable[[ModelLog, LeaderAndIsr, ModelLog], bool]:
         return lambda mine, state, log: not may_lead_next(state, other, unclean) or mine.agrees_below(log, mine.end_offset)
 
-    def follower_agrees(leader: BrokerId) -> Callable[[Leading, LeaderAndIsr, RecordLog], bool]:
-        def agrees(own: Leading, role: LeaderAndIsr, theirs: RecordLog) -> bool:
+    def follower_agrees(leader: BrokerId) -> Callable[[LeaderState, LeaderAndIsr, ModelLog], bool]:
+        def agrees(own: LeaderState, role: LeaderAndIsr, theirs: ModelLog) -> bool:
             follows = is_leader(leader, own.role) and is_leader(leader, role) and own.role.leader_epoch == role.leader_epoch
             return not follows or own.log.agrees_below(theirs, min(own.high_watermark, theirs.end_offset))
 
@@ -115,7 +115,7 @@ def _plain(board: "Board") -> None:
             for other in replicas
             if other != replica
         ],
-        "a committed record (below any replica's high watermark) is on every possible next leader",
+        claim("CommittedOnNextLeader", "published"),
         "LeaderHasCommittedWithOthers",
     )
     model.always(
@@ -128,7 +128,7 @@ def _plain(board: "Board") -> None:
             )
             for replica, other in combinations(replicas, 2)
         ],
-        "two replicas hold the same records below both their high watermarks",
+        claim("LogMatching", "published"),
         "TwoReplicasKnowOfCommit",
     )
     model.always(
@@ -139,7 +139,7 @@ def _plain(board: "Board") -> None:
             for follower in replicas
             if leader != follower
         ],
-        "a follower in its leader's epoch holds the leader's records below both their high watermarks",
+        claim("FollowersMatchLeader", "published"),
         "TwoReplicasKnowOfCommit",
     )
     model.sometimes(
@@ -152,12 +152,12 @@ def _plain(board: "Board") -> None:
             )
             for replica, other in combinations(replicas, 2)
         ],
-        "two replicas know of a committed record",
+        claim("TwoReplicasKnowOfCommit", "published"),
     )
 
 
 def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Sequence[BrokerId], unclean: bool) -> None:
-    def holds_all(promises: frozenset[Any], log: RecordLog) -> bool:
+    def holds_all(promises: frozenset[Any], log: ModelLog) -> bool:
         return all(log.read(promise.offset, 1) == (promise.record,) for promise in promises)
 
     model.always(
@@ -174,7 +174,7 @@ def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Se
             )
             for leader in replicas
         ],
-        "the true leader holds every acknowledged record",
+        claim("AcknowledgedOnLeader", "published"),
         "AcknowledgedAcrossLeaders",
     )
     model.sometimes(
@@ -192,7 +192,7 @@ def _acknowledged(model: Model, slots: "Slots", acknowledged: Slot, replicas: Se
             )
             for leader in replicas
         ],
-        "there is a true leader after a record was acknowledged in an earlier epoch",
+        claim("AcknowledgedAcrossLeaders", "published"),
     )
 
 
@@ -203,7 +203,7 @@ def _type_terms(slots: "Slots", replicas: Sequence[BrokerId], parameters: Mappin
     def role_ok(role: LeaderAndIsr) -> bool:
         return role.leader in {*ids, NO_LEADER} and NO_EPOCH <= role.leader_epoch <= max_epoch and role.isr <= ids
 
-    def log_ok(log: RecordLog) -> bool:
+    def log_ok(log: ModelLog) -> bool:
         return log.end_offset <= log_size and all(
             0 <= record.value < max_records and 0 <= record.leader_epoch <= max_epoch for record in log.records
         )

@@ -1,14 +1,19 @@
 """Replicas become leader or follower, and a new follower truncates its log."""
 
-from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Local, Message, Note, Refusal, then, when
-from model_check.models.published.board import NOT_ANNOUNCED, Board
-from model_check.models.published.exchange import ask, truncated
-from model_check.models.published.settings import TRUNCATION
-from spec.broker.rules.leadership import start_leading
-from spec.log.record_log import RecordLog
-from spec.published.truncation import clamped, truncate_to_common_epoch, truncate_to_epoch_end, truncate_to_high_watermark
-from spec.published.versions import TruncationRule
-from spec.values import NO_LEADER, BrokerId, Epoch, Error, Offset
+from kspec.model_check.core.model import CONTROLLER, REFUSED, Arrow, Effect, Event, Local, Note, Refusal, then, when
+from kspec.model_check.models.carriers import ModelLog
+from kspec.model_check.models.published.board import NOT_ANNOUNCED, Board
+from kspec.model_check.models.published.exchange import ask, truncated
+from kspec.model_check.models.published.settings import TRUNCATION
+from kspec.spec.broker.rules.leadership import start_leading
+from kspec.spec.published.truncation import (
+    clamped,
+    truncate_to_common_epoch,
+    truncate_to_epoch_end,
+    truncate_to_high_watermark,
+)
+from kspec.spec.published.versions import TruncationRule
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, Error, Offset
 
 
 def add_roles(board: Board) -> None:
@@ -25,7 +30,7 @@ def _become_leader(board: Board) -> None:
             board.model.action(
                 "BecomeLeader",
                 {"leader": leader, "epoch": epoch},
-                events=[Message(CONTROLLER, leader, f"LeaderAndIsr: lead in epoch {epoch}")],
+                events=[Arrow(CONTROLLER, leader, f"LeaderAndIsr: lead in epoch {epoch}")],
                 guards=[
                     board.is_announced[leader, epoch],
                     board.has_not_seen[leader, epoch],
@@ -54,7 +59,7 @@ def _become_follower(board: Board) -> None:
                 board.names.become_follower,
                 {"follower": follower, "leader": leader, "epoch": epoch},
                 events=[
-                    Message(CONTROLLER, follower, f"LeaderAndIsr: follow broker {leader} in epoch {epoch}"),
+                    Arrow(CONTROLLER, follower, f"LeaderAndIsr: follow broker {leader} in epoch {epoch}"),
                     *_truncation_events(board, leader, follower),
                 ],
                 guards=[
@@ -78,7 +83,7 @@ def _become_follower_of_none(board: Board, epoch: Epoch) -> None:
         board.model.action(
             board.names.become_follower,
             {"follower": replica, "leader": NO_LEADER, "epoch": epoch},
-            events=[Message(CONTROLLER, replica, f"LeaderAndIsr: nobody leads in epoch {epoch}")],
+            events=[Arrow(CONTROLLER, replica, f"LeaderAndIsr: nobody leads in epoch {epoch}")],
             guards=[
                 when(lambda request: request != NOT_ANNOUNCED and request.leader == NO_LEADER, announced),
                 board.has_not_seen[replica, epoch],
@@ -89,8 +94,8 @@ def _become_follower_of_none(board: Board, epoch: Epoch) -> None:
 
 def _truncation_events(board: Board, leader: BrokerId, follower: BrokerId) -> list[Event]:
     asking: list[Event] = [
-        Message(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
-        Message(leader, follower, "its end in the leader's log"),
+        Arrow(follower, leader, "OffsetForLeaderEpoch: where does my last epoch end?"),
+        Arrow(leader, follower, "its end in the leader's log"),
     ]
     events: dict[TruncationRule | None, list[Event]] = {
         None: [],
@@ -119,7 +124,7 @@ def _truncation(board: Board, leader: BrokerId, follower: BrokerId) -> list[Effe
     log, high_watermark = board.slots.log, board.slots.high_watermark
     clamp = "clamp-truncation" in board.repairs
 
-    def truncate(own: RecordLog, own_high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset] | Refusal:
+    def truncate(own: ModelLog, own_high_watermark: Offset, leader_log: ModelLog) -> tuple[ModelLog, Offset] | Refusal:
         offset = rule(own, own_high_watermark, ask(board.rules, leader_log))
         if clamp:
             offset = clamped(offset, own)
@@ -134,7 +139,7 @@ def _truncate_to_common_part(board: Board, rule: TruncationRule, leader: BrokerI
     log, high_watermark = board.slots.log, board.slots.high_watermark
     agreement = board.parameters[TRUNCATION.name] == "agreement"
 
-    def truncate(own: RecordLog, own_high_watermark: Offset, leader_log: RecordLog) -> tuple[RecordLog, Offset]:
+    def truncate(own: ModelLog, own_high_watermark: Offset, leader_log: ModelLog) -> tuple[ModelLog, Offset]:
         if agreement:
             return truncated(own, own_high_watermark, own.agreement_end(leader_log))
         return truncated(own, own_high_watermark, rule(own, own_high_watermark, ask(board.rules, leader_log)))

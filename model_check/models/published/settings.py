@@ -3,14 +3,15 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from model_check.core.parameters import Parameter
-from spec.broker.rules.epoch_lookup import look_up_as_released
-from spec.broker.rules.fencing import check_serves_unfenced
-from spec.broker.rules.leadership import start_leading_with_epoch_entry
-from spec.published.mutants import MUTANTS
-from spec.published.truncation import answer_anyone
-from spec.published.versions import Protocol
-from spec.zookeeper.decisions import fail_broker
+from kspec.model_check.core.parameters import Parameter
+from kspec.model_check.models.carriers import LOG
+from kspec.spec.broker.rules.epoch_lookup import look_up_as_released
+from kspec.spec.broker.rules.fencing import check_serves_unfenced
+from kspec.spec.broker.rules.leadership import start_leading_with_epoch_entry
+from kspec.spec.published.mutants import MUTANTS
+from kspec.spec.published.truncation import answer_anyone
+from kspec.spec.published.versions import Protocol
+from kspec.spec.zookeeper.decisions import fail_broker
 
 QUIRKS = {
     "leaderless-followers": "an announcement without a leader reaches the replicas (published: it never does)",
@@ -34,6 +35,7 @@ PARAMETERS = (
     Parameter("acks", None, "track acknowledged records, with acks 1 or all", choices=("1", "all")),
     Parameter("min_isr", 1, "min.insync.replicas, for acks=all", minimum=1),
     Parameter("repair", (), "quirks of the published model to repair", choices=tuple(QUIRKS), many=True),
+    LOG,
     Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in MUTANTS)),
 )
 
@@ -62,7 +64,7 @@ def repaired(rules: Protocol, repairs: tuple[str, ...]) -> Protocol:
 
 
 class ActionNames(NamedTuple):
-    """What the published module calls its variants of the actions."""
+    """The published module's names for its variants of the actions."""
 
     expand_isr: str = "LeaderExpandIsr"
     shrink_isr: str = "LeaderShrinkIsr"

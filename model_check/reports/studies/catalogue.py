@@ -6,19 +6,20 @@ within the same bounds. The texts speak of roles, not of broker ids, because ano
 
 from typing import Any
 
-from model_check.reports.studies.kafka import KAFKA_STUDIES
-from model_check.reports.studies.study import Configuration, Study
-from spec.broker.rules.epoch_lookup import look_up_as_designed
-from spec.broker.rules.fencing import check_serves
-from spec.broker.rules.isr.proposal import maximal_isr, propose
-from spec.broker.rules.leadership import start_leading_with_epoch_entry
-from spec.broker.rules.produce import check_produce
-from spec.published.election import may_elect_cleanly, may_lead_next
-from spec.published.fetch import fetch_fenced_by_leader_epoch
-from spec.published.high_watermark import replicated_by_leader_epoch
-from spec.published.isr import join_after_epoch_start
-from spec.published.produce import acknowledged_on_commit
-from spec.published.truncation import truncate_to_common_epoch, truncate_to_epoch_end
+from kspec.model_check.reports.studies.group import GROUP_STUDIES
+from kspec.model_check.reports.studies.kafka import KAFKA_STUDIES
+from kspec.model_check.reports.studies.study import Configuration, Study
+from kspec.spec.broker.rules.epoch_lookup import look_up_as_designed
+from kspec.spec.broker.rules.fencing import check_serves
+from kspec.spec.broker.rules.isr.proposal import maximal_isr, propose
+from kspec.spec.broker.rules.leadership import start_leading_with_epoch_entry
+from kspec.spec.broker.rules.produce import check_produce
+from kspec.spec.published.election import may_elect_cleanly, may_lead_next
+from kspec.spec.published.fetch import fetch_fenced_by_leader_epoch
+from kspec.spec.published.high_watermark import replicated_by_leader_epoch
+from kspec.spec.published.isr import join_after_epoch_start
+from kspec.spec.published.produce import acknowledged_on_commit
+from kspec.spec.published.truncation import truncate_to_common_epoch, truncate_to_epoch_end
 
 
 def _bounds(replicas: int, log_size: int, max_records: int, max_epoch: int) -> dict[str, Any]:
@@ -476,4 +477,4 @@ PUBLISHED_STUDIES = (
 )
 """The studies in the order of Kafka's history, settings last."""
 
-STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES)
+STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES, *GROUP_STUDIES)

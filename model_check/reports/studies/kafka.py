@@ -5,22 +5,26 @@ If a released version has only this fault within the bounds, that release is sho
 
 from typing import Any
 
-from model_check.reports.studies.study import Configuration, Study
-from spec.broker.rules.divergence import count_unless_diverging
-from spec.broker.rules.fencing import check_replica_epoch
-from spec.broker.rules.fetcher import keep_high_watermark, keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
-from spec.broker.rules.followers import knows_followers_if_no_epoch_was_missed
-from spec.broker.rules.high_watermark import advance_at_min_isr
-from spec.broker.rules.isr.announcement import apply_news
-from spec.broker.rules.isr.errors import roll_back_if_ineligible
-from spec.broker.rules.isr.membership import eligible_in_its_broker_epoch
-from spec.broker.rules.isr.proposal import maximal_isr
-from spec.broker.rules.lifecycle import acts_once_registered, opens_ports_once_unfenced
-from spec.broker.rules.offsets import lags_behind_epoch_start
-from spec.broker.rules.truncation import truncation_step
-from spec.controller.rules.brokers import new_incarnation_is_clean_if_it_says_so
-from spec.controller.rules.isr_proposals import active_is_eligible, refusal_ends_proposal, same_broker_epoch_is_eligible
-from spec.controller.rules.partition_change import with_assigned_eligible_leaders
+from kspec.model_check.reports.studies.study import Configuration, Study
+from kspec.spec.broker.rules.divergence import count_unless_diverging
+from kspec.spec.broker.rules.fencing import check_replica_epoch
+from kspec.spec.broker.rules.fetcher import keep_high_watermark, keep_last_epoch_if_empty, take_up_to_epoch, takes_same_epoch
+from kspec.spec.broker.rules.followers import knows_followers_if_no_epoch_was_missed
+from kspec.spec.broker.rules.high_watermark import advance_at_min_isr
+from kspec.spec.broker.rules.isr.announcement import apply_news
+from kspec.spec.broker.rules.isr.errors import roll_back_if_ineligible
+from kspec.spec.broker.rules.isr.membership import eligible_in_its_broker_epoch
+from kspec.spec.broker.rules.isr.proposal import maximal_isr
+from kspec.spec.broker.rules.lifecycle import acts_once_registered, opens_ports_once_unfenced
+from kspec.spec.broker.rules.offsets import lags_behind_epoch_start
+from kspec.spec.broker.rules.truncation import truncation_step
+from kspec.spec.controller.rules.brokers import new_incarnation_is_clean_if_it_says_so
+from kspec.spec.controller.rules.isr_proposals import (
+    active_is_eligible,
+    refusal_ends_proposal,
+    same_broker_epoch_is_eligible,
+)
+from kspec.spec.controller.rules.partition_change import with_assigned_eligible_leaders
 
 REPAIRED: dict[str, Any] = {"release": "next"}
 TWO_IN_ONE_DELTA: dict[str, Any] = {"elections": 1, "fencings": 1}

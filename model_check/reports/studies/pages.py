@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from model_check.core.exploration import Progress
-from model_check.reports.studies.catalogue import STUDIES
-from model_check.reports.studies.hazards import HAZARDS, Hazard
-from model_check.reports.studies.tell import Telling, as_markdown, tell
-from model_check.traces.render import length_in_words
+from kspec.model_check.core.exploration import Progress
+from kspec.model_check.reports.studies.catalogue import STUDIES
+from kspec.model_check.reports.studies.hazards import HAZARDS, Hazard
+from kspec.model_check.reports.studies.tell import StudyReport, as_markdown, tell
+from kspec.model_check.traces.render import length_in_words
 
 INDEX = "README.md"
 
@@ -26,14 +26,14 @@ def write_pages(folder: Path, report: Callable[[Progress], None] | None = None) 
     yield folder / INDEX
 
 
-def index(tellings: list[Telling]) -> str:
+def index(tellings: list[StudyReport]) -> str:
     """The page that lists all studies."""
     lines = [
         "# Studies",
         "",
         "Failures of Kafka's replication, past and possible. Each page is written by `kspec study --write docs/studies`:",
         "the failing run is the shortest one that the checker finds, and the repaired protocol is explored completely",
-        "within the same bounds. From `latest-offset` on, states are counted up to renaming of brokers.",
+        "within the same bounds. From `latest-offset` on, states are counted up to renaming of brokers, or of consumers.",
         "",
         "| study | what happens | reference | shortest run | repaired |",
         "|---|---|---|---|---|",

@@ -1,8 +1,11 @@
-"""What a study is: where the checker finds a failure, what it means, and which rule repairs it."""
+"""Studies: where the checker finds a failure, what it means, and which rule repairs it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+WITH_MESSAGES = ("kafka", "group")
+"""The models in which messages are under way, which are larger."""
 
 
 class Configuration(NamedTuple):
@@ -13,8 +16,8 @@ class Configuration(NamedTuple):
 
     @property
     def symmetry(self) -> bool:
-        """Whether states are explored up to renaming of brokers. They are in the model with messages, which is larger."""
-        return self.model == "kafka"
+        """Whether states are explored up to renaming of brokers, or of consumers. They are in models with messages."""
+        return self.model in WITH_MESSAGES
 
     def command(self, invariant: str) -> str:
         """The command that checks `invariant` in this configuration."""

@@ -1,22 +1,24 @@
 """Tells a study: runs both checks, replays the failing run under the repaired rules, and lays out the story."""
 
-import textwrap
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from model_check.core.exploration import Exploration, Limits, Progress, Trace, Verdict, uninterrupted
-from model_check.core.model import Model
-from model_check.core.symmetry import Symmetry
-from model_check.engines.explorer import Explore, explorer
-from model_check.engines.reference import explore as explore_with_reference_engine
-from model_check.models import MODELS
-from model_check.reports.report import vacuous
-from model_check.reports.studies.study import Configuration, Study
-from model_check.traces.mermaid import sequence_diagram
-from model_check.traces.render import length_in_words, sequence_text, trace_table
-from model_check.traces.retrace import retrace
-from model_check.traces.text import filled
+from kspec.model_check.core.exploration import Exploration, Limits, Progress, Trace, Verdict, uninterrupted
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.explorer import Explore, explorer
+from kspec.model_check.engines.reference import explore as explore_with_reference_engine
+from kspec.model_check.explorer.marks import remarks_of
+from kspec.model_check.models import MODELS
+from kspec.model_check.reports.report import run_as_text, vacuous
+from kspec.model_check.reports.studies.study import Configuration, Study
+from kspec.model_check.traces.docstrings import kafka_of, meaning_of
+from kspec.model_check.traces.mermaid import sequence_diagram
+from kspec.model_check.traces.render import length_in_words, sequence_text, trace_table, up_to_renaming
+from kspec.model_check.traces.retrace import retrace
+from kspec.model_check.traces.text import filled
 
 
 class UnfinishedError(Exception):
@@ -24,7 +26,7 @@ class UnfinishedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class StudyReport:
     """A study with what the checker has found: the failing run, the repaired check, and the run under the repair.
 
     `replay` says in a sentence where the repaired rules leave the failing run.
@@ -56,7 +58,7 @@ def tell(
     explore: Explore | None = None,
     verify: Explore | None = None,
     report: Callable[[Progress], None] | None = None,
-) -> Telling:
+) -> StudyReport:
     """Find the failing run of `study` with `explore`, and check its repaired configuration completely with `verify`.
 
     By default the reference engine finds the run, so that pages are the same everywhere, and the fastest engine does the
@@ -76,7 +78,7 @@ def tell(
     assert not repaired.violated, f"{study.name}: {study.invariant} fails in the repaired configuration"
     if repaired.stopped_because:
         raise UnfinishedError(f"{study.name}: the repaired check stopped, {repaired.stopped_because}")
-    return Telling(study, failing, repaired, replay(verdict.trace, failing.model, repaired.model, study.invariant))
+    return StudyReport(study, failing, repaired, replay(verdict.trace, failing.model, repaired.model, study.invariant))
 
 
 def _check(
@@ -106,7 +108,7 @@ def replay(trace: Trace, model: Model, repaired: Model, invariant: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _RepairingRule:
     """A repairing rule for readers: its file, function, and first sentence and Kafka's class from its docstring."""
 
     place: str
@@ -114,76 +116,110 @@ class _Rule:
     kafka: str
 
 
-def _rules(study: Study) -> Iterator[_Rule]:
+def _rules(study: Study) -> Iterator[_RepairingRule]:
     for rule in study.rules:
-        doc = textwrap.dedent("    " + (rule.__doc__ or "")).strip()
-        file = PurePosixPath(*rule.__module__.split(".")).with_suffix(".py")
-        first = " ".join(doc.partition("\n\n")[0].split()).partition(" **Kafka:**")[0]
-        kafka = " ".join(doc.partition("**Kafka:**")[2].partition("\n\n")[0].partition("**Leaves out:**")[0].split())
-        yield _Rule(f"{file}: {rule.__name__}", first, kafka)
+        file = PurePosixPath(*rule.__module__.removeprefix("kspec.").split(".")).with_suffix(".py")
+        yield _RepairingRule(f"{file}: {rule.__name__}", meaning_of(rule), kafka_of(rule))
 
 
-def _meaning(telling: Telling) -> str:
+def _meaning(telling: StudyReport) -> str:
     prop = telling.verdict.prop
     return f"{prop.name}: {prop.meaning}."
 
 
+def _renamed(result: Exploration) -> str:
+    return f" {up_to_renaming(result.model)}" if result.symmetry else ""
+
+
 def _states(result: Exploration) -> str:
-    return f"{result.distinct_states:,} distinct states{' up to renaming of brokers' if result.symmetry else ''}"
+    return f"{result.distinct_states:,} distinct states{_renamed(result)}"
 
 
 def _numbers(result: Exploration) -> str:
     return f"{_states(result)}, depth {result.depth}, {result.duration_s:.1f} s"
 
 
-def _outcome_of_repair(telling: Telling) -> str:
+def _outcome_of_repair(telling: StudyReport) -> str:
     result = telling.repaired
     words = f"{telling.study.invariant} holds in every reachable state: {_states(result)}, depth {result.depth}"
     return " ".join([f"{words}, explored completely.", *vacuous(result)])
 
 
-def _found(telling: Telling) -> str:
+def _found(telling: StudyReport) -> str:
     return (
         f"The shortest run that violates {telling.study.invariant} has {length_in_words(telling.trace)}; found among"
-        f" {telling.failing.distinct_states:,} states{' up to renaming of brokers' if telling.failing.symmetry else ''}."
+        f" {telling.failing.distinct_states:,} states{_renamed(telling.failing)}."
     )
 
 
-def as_text(telling: Telling) -> str:
-    """The story for a terminal."""
+LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*([^)]+)\)")
+"""A link of a page, relative to its folder."""
+
+
+def _unlinked(text: str) -> str:
+    """A text without links, which a terminal does not have: the page's name stands in parentheses."""
+    return LINK.sub(r"\1 (docs/\2)", text)
+
+
+def as_text(telling: StudyReport, full: bool = False, page: Sequence[str] = ()) -> str:
+    """The story for a terminal: what went wrong and what repairs it, then the run, then the checks.
+
+    `full`: the run with all that it changed, its last state, and a diagram. `page`: commands that show the run elsewhere.
+    """
     study, model = telling.study, telling.failing.model
 
     def heading(words: str) -> list[str]:
         return ["", words, "-" * len(words), ""]
 
-    lines = [study.title, "=" * len(study.title), "", *filled(study.reference), *heading("Set-up"), *filled(study.setup)]
-    lines += ["", *filled(_meaning(telling)), "", f"  $ {study.failing.command(study.invariant)}"]
-    lines += [*heading("The failing run"), *filled(_found(telling)), ""]
-    lines += [trace_table(model, telling.trace, fit=True), "", sequence_text(model, telling.trace)]
-    lines += [*heading("What went wrong"), *filled(study.outcome), *heading("The repair"), *filled(study.repair)]
+    def told(text: str) -> list[str]:
+        return filled(_unlinked(text))
+
+    lines = [study.title, "=" * len(study.title), "", *told(study.reference), "", *told(study.setup)]
+    lines += [*heading("What went wrong"), *told(study.outcome), *heading("The repair"), *told(study.repair)]
     for rule in _rules(study):
         lines += ["", f"  {rule.place}", *filled(rule.meaning, "    "), *filled(f"Kafka: {rule.kafka}", "    ")]
-    lines += ["", *filled(f"The failing run under the repaired rules: {telling.replay}")]
-    lines += [*heading("The check of the repair"), f"  $ {study.repaired.command(study.invariant)}", ""]
-    lines += [*filled(_outcome_of_repair(telling)), "", f"  failing check   {_numbers(telling.failing)}"]
-    lines += [f"  repaired check  {_numbers(telling.repaired)}"]
+    lines += [*heading("The failing run"), *filled(_meaning(telling)), "", *filled(_found(telling)), ""]
+    if full:
+        lines += [
+            trace_table(model, telling.trace, fit=True),
+            "",
+            sequence_text(model, telling.trace, remarks_of, [study.invariant]),
+        ]
+    else:
+        lines += [run_as_text(model, telling.trace, [study.invariant])]
+    lines += ["", *filled(f"The same steps under the repaired rules: {telling.replay}")]
+    lines += [*heading("The checks"), f"  $ {study.failing.command(study.invariant)}", ""]
+    lines += [f"  {_numbers(telling.failing)}", "", f"  $ {study.repaired.command(study.invariant)}", ""]
+    lines += [f"  {_numbers(telling.repaired)}", "", *filled(_outcome_of_repair(telling))]
+    if page:
+        lines += [*heading("To step it yourself"), *(f"  $ {command}" for command in page)]
     return "\n".join(lines) + "\n"
 
 
-def as_markdown(telling: Telling) -> str:
-    """The story as a page. It holds no times, so that the same check gives the same page."""
+def as_markdown(telling: StudyReport) -> str:
+    """The story as a page: what goes wrong, the run, the repair; the run step by step, as diagram and text, is folded.
+
+    It holds no times, so that the same check gives the same page.
+    """
     study, model = telling.study, telling.failing.model
-    parts = [f"# {study.title}", f"*{study.summary}* ({study.reference})", "## Set-up", study.setup]
+    parts = [f"# {study.title}", f"*{study.summary}* ({study.reference})", study.setup]
+    parts += ["## What goes wrong", study.outcome, "## The run"]
+    parts += [_code(f"run study-{study.name}", f"kspec study {study.name}"), _found(telling)]
     parts += [f"`{telling.verdict.prop.name}`: {telling.verdict.prop.meaning}."]
-    parts += [_code("sh", study.failing.command(study.invariant)), "## The failing run", _found(telling)]
-    parts += [_code("mermaid", sequence_diagram(model, telling.trace).rstrip())]
-    parts += [_code("text", trace_table(model, telling.trace)), "## What went wrong", study.outcome]
-    parts += ["## The repair", study.repair, "| Rule | What it says | In Kafka |\n| --- | --- | --- |"]
+    parts += [_code("sh", study.failing.command(study.invariant)), "## The repair", study.repair]
+    parts += ["| Rule | What it says | In Kafka |\n| --- | --- | --- |"]
     for rule in _rules(study):
         parts[-1] += f"\n| `{rule.place}` | {rule.meaning} | {rule.kafka} |"
     parts += [f"The failing run under the repaired rules: {telling.replay}", "## The check of the repair"]
-    parts += [_code("sh", study.repaired.command(study.invariant)), _outcome_of_repair(telling)]
+    parts += [_code("sh", study.repaired.command(study.invariant)), _outcome_of_repair(telling), "## Step by step"]
+    drawn = sequence_diagram(model, telling.trace, remarks_of, [study.invariant])
+    parts += [_folded("The run as a diagram", _code("mermaid", drawn.rstrip()))]
+    parts += [_folded("The run as text", _code("text", trace_table(model, telling.trace)))]
     return "\n\n".join(parts) + "\n"
+
+
+def _folded(summary: str, text: str) -> str:
+    return f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def _code(language: str, text: str) -> str:

@@ -9,25 +9,25 @@ from functools import cached_property
 
 import z3
 
-from proofs.effort import Effort
-from proofs.induction.claims import INIT, Claim, Status
-from proofs.induction.invariant import Conjunct, ReplicaView
-from proofs.induction.obligations import Obligations, names_in
-from proofs.induction.strategies.instances import Instances, Kinds
-from proofs.induction.strategies.pieces import pieces
-from proofs.induction.strategies.search import BySearch
-from proofs.induction.strategies.strategy import OnFailure, Strategy, export
-from proofs.symbolic.log import kinds_in_laws
-from proofs.symbolic.state import kinds_of_arguments
-from proofs.symbolic.terms import negation
-from proofs.symbolic.values import Kind, number
-from spec.values import Epoch, Offset
+from kspec.proofs.effort import Effort
+from kspec.proofs.induction.claims import INIT, Claim, Status
+from kspec.proofs.induction.invariant import Conjunct, ReplicaView
+from kspec.proofs.induction.obligations import Obligations, names_in
+from kspec.proofs.induction.strategies.instances import Instances, Kinds
+from kspec.proofs.induction.strategies.pieces import pieces
+from kspec.proofs.induction.strategies.search import BySearch
+from kspec.proofs.induction.strategies.strategy import OnFailure, Strategy, export
+from kspec.proofs.symbolic.log import kinds_in_laws
+from kspec.proofs.symbolic.state import kinds_of_arguments
+from kspec.proofs.symbolic.terms import negation
+from kspec.proofs.symbolic.values import Kind, number
+from kspec.spec.values import Epoch, Offset
 
 AT_FIRST = 400_000
-"""How much Z3's own search may first do with a whole claim, or a piece, in Z3's units: a tenth of a second."""
+"""The first limit of Z3's own search with a whole claim, or a piece, in Z3's units: a tenth of a second."""
 
 BY_INSTANCES = 6_000_000
-"""How much Z3 may do each time it gets instances: a few seconds."""
+"""The limit of Z3 each time it gets instances: a few seconds."""
 
 Formulas = tuple[z3.BoolRef, ...]
 """A piece of a claim: its premises, and its goal negated."""
@@ -42,7 +42,7 @@ class ByInstances(Strategy):
     def __init__(self, obligations: Obligations) -> None:
         super().__init__(obligations)
         self._exported = 0
-        """How many files were written: an obligation has one for each outcome."""
+        """The number of files that were written: an obligation has one for each outcome."""
         conjuncts = (*obligations.conjuncts, *obligations.theorem.consequences)
         self._about = {conjunct.name: _numbers_of(conjunct) for conjunct in conjuncts}
         variables = kinds_in_laws() | {str(variable): kind for about in self._about.values() for kind, variable in about}

@@ -10,16 +10,16 @@ from itertools import product
 
 import z3
 
-from proofs.induction.any_number import ObligationsForAnyNumber
-from proofs.induction.claims import INIT, PROPERTIES, Claim, Status
-from proofs.induction.invariant import Instance
-from proofs.induction.strategies.strategy import OnFailure, Strategy, export
-from proofs.symbolic.anyone import ANOTHER, EVERY_OTHER, ONE
-from proofs.symbolic.brokers import IS_BROKER
-from proofs.symbolic.terms import negation, parts_of
+from kspec.proofs.induction.any_number import ObligationsForAnyNumber
+from kspec.proofs.induction.claims import INIT, PROPERTIES, Claim, Status
+from kspec.proofs.induction.invariant import Instance
+from kspec.proofs.induction.strategies.strategy import OnFailure, Strategy, export
+from kspec.proofs.symbolic.anyone import ANOTHER, EVERY_OTHER, ONE
+from kspec.proofs.symbolic.brokers import IS_BROKER
+from kspec.proofs.symbolic.terms import negation, parts_of
 
 FIRST_ATTEMPTS = 2_000_000
-"""How much Z3 may do in each of the first attempts at a proof, in its own units: less than a second. A proof takes at
+"""The limit of Z3 in each of the first attempts at a proof, in its own units: less than a second. A proof takes at
 most half as much. Each later round of attempts gets twice as much as the one before, as long as any effort is left."""
 
 MOST_ATTEMPTS = 8

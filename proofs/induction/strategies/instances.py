@@ -12,11 +12,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 import z3
 
-from proofs.effort import Effort
-from proofs.symbolic.log import FRESH_FUNCTIONS
-from proofs.symbolic.state import UnknownSlotError
-from proofs.symbolic.values import Kind
-from spec.values import BrokerId
+from kspec.proofs.effort import Effort
+from kspec.proofs.symbolic.log import FRESH_FUNCTIONS
+from kspec.proofs.symbolic.state import UnknownSlotError
+from kspec.proofs.symbolic.values import Kind
+from kspec.spec.values import BrokerId
 
 About = Iterable[tuple[Kind, z3.ExprRef]]
 """Terms with their kinds."""
@@ -49,7 +49,7 @@ class ByTerm(Generic[Result]):
         return self.known[key][1]
 
 
-class Asked(NamedTuple):
+class CallArguments(NamedTuple):
     """The arguments of functions in a formula."""
 
     ground: tuple[tuple[Kind, z3.ExprRef], ...]
@@ -62,7 +62,7 @@ class General(NamedTuple):
 
     formula: z3.QuantifierRef
     kinds: tuple[Kind | None, ...]
-    asked: Asked
+    asked: CallArguments
     nested: bool
     """Whether its body contains more quantifiers."""
 
@@ -172,7 +172,7 @@ class Kinds:
             raise UnknownSlotError(f"no slot of the model is made up of {name!r}")
         return self.functions[name]
 
-    def _asked_in(self, formula: z3.ExprRef) -> Asked:
+    def _asked_in(self, formula: z3.ExprRef) -> CallArguments:
         """The arguments of functions in a formula, but not inside its quantifiers."""
         seen: set[int] = set()
         ground, bound = [], []
@@ -192,7 +192,7 @@ class Kinds:
                 else:
                     ground.append((kind, argument))
             waiting += children
-        return Asked(tuple(ground), tuple(bound))
+        return CallArguments(tuple(ground), tuple(bound))
 
     def _general(self, formula: z3.QuantifierRef) -> General:
         """A quantifier with the kinds of its variables: by their names, else by the functions that they are arguments of."""

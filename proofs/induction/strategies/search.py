@@ -2,13 +2,13 @@
 
 import z3
 
-from proofs.induction.claims import INIT, Claim, Status
-from proofs.induction.obligations import Obligations
-from proofs.induction.strategies.strategy import OnFailure, Strategy, export
-from proofs.symbolic.terms import negation
+from kspec.proofs.induction.claims import INIT, Claim, Status
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.induction.strategies.strategy import OnFailure, Strategy, export
+from kspec.proofs.symbolic.terms import negation
 
 ATTEMPTS = (5_000_000, 5_000_000, 10_000_000)
-"""How much Z3 may do in each of the first attempts at a proof, in its own units.
+"""The limit of Z3 in each of the first attempts at a proof, in its own units.
 
 The last attempt gets what is left. The search for a counterexample comes before the last attempt.
 """

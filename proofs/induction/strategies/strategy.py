@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import z3
 
-from model_check.core.files import write_whole
-from proofs.effort import Effort
-from proofs.induction.claims import Claim, Status
-from proofs.induction.obligations import Obligations
-from proofs.settings import ProofSettings
+from kspec.model_check.core.files import write_whole
+from kspec.proofs.effort import Effort
+from kspec.proofs.induction.claims import Claim, Status
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.settings import ProofSettings
 
 OnFailure = Callable[[Claim], bool]
 """Called with a claim for which no proof was found; says whether there is a counterexample to it."""
@@ -33,7 +33,7 @@ class Strategy(ABC):
         """The names of the conjuncts that a proof of a claim rests on."""
 
     def effort(self) -> Effort:
-        """How much may be done for one obligation."""
+        """The effort allowed for one obligation."""
         return Effort(self.settings.effort, self.settings.time_limit)
 
 

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from model_check.models.messages.values import FIRST_BROKER_EPOCH
-from proofs.induction.invariant import conjunct
-from proofs.symbolic.logic import all_of, any_of, implies, member, no
-from proofs.theorems.kafka_next.view import View
-from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, BrokerId, Epoch
+from kspec.model_check.models.messages.values import FIRST_BROKER_EPOCH
+from kspec.proofs.induction.invariant import conjunct
+from kspec.proofs.symbolic.logic import all_of, any_of, implies, member, no
+from kspec.proofs.theorems.kafka_next.view import KafkaNextView
+from kspec.spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, BrokerId, Epoch
 
 
 @conjunct("EpochsFromController", "The controller alone opens epochs, so no broker is in a later one than its.")
-def epochs_from_controller(s: View, broker: BrokerId) -> Any:
+def epochs_from_controller(s: KafkaNextView, broker: BrokerId) -> Any:
     role, applied = s.role(broker), s.applied(broker)
     return all_of(
         s.epoch(broker) >= NO_EPOCH,
@@ -31,7 +31,7 @@ def epochs_from_controller(s: View, broker: BrokerId) -> Any:
     "BrokerEpochs",
     "A broker that is up has the registered broker epoch, and has replayed the metadata of that time or later.",
 )
-def broker_epochs(s: View, broker: BrokerId) -> Any:
+def broker_epochs(s: KafkaNextView, broker: BrokerId) -> Any:
     broker_epoch, known, registered_at, role = (
         s.broker_epoch(broker),
         s.registered(broker),
@@ -58,7 +58,7 @@ def broker_epochs(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("RegisteredWithoutLeading", "A broker registers after a decision that makes it not the leader.")
-def registered_without_leading(s: View, broker: BrokerId) -> Any:
+def registered_without_leading(s: KafkaNextView, broker: BrokerId) -> Any:
     registered_at = s.registered_at(broker)
     decided = s.decision(registered_at.partition_epoch)
     begun = all_of(
@@ -78,7 +78,7 @@ def registered_without_leading(s: View, broker: BrokerId) -> Any:
     "NewIncarnationsComeBack",
     "Where records may be lost, a new incarnation is listed only once it takes part in the epoch in which it registered.",
 )
-def new_incarnations_come_back(s: View, broker: BrokerId, epoch: Epoch) -> Any:
+def new_incarnations_come_back(s: KafkaNextView, broker: BrokerId, epoch: Epoch) -> Any:
     if s.min_isr == 1:
         return True
     registered_at = s.registered_at(broker).leader_epoch
@@ -87,14 +87,14 @@ def new_incarnations_come_back(s: View, broker: BrokerId, epoch: Epoch) -> Any:
 
 
 @conjunct("HeardOfBrokerEpochs", "A broker epoch in a broker's metadata is registered, or was registered before.")
-def heard_of_broker_epochs(s: View, broker: BrokerId, other: BrokerId) -> Any:
+def heard_of_broker_epochs(s: KafkaNextView, broker: BrokerId, other: BrokerId) -> Any:
     if broker is other or broker == other:
         return True
     return all_of(s.heard(broker, other) >= FIRST_BROKER_EPOCH, s.heard(broker, other) <= s.registered(other).broker_epoch)
 
 
 @conjunct("AppliedIsDecided", "The decision that a broker has replayed last is one of the controller's.")
-def applied_is_decided(s: View, broker: BrokerId) -> Any:
+def applied_is_decided(s: KafkaNextView, broker: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)
     return implies(
@@ -104,7 +104,7 @@ def applied_is_decided(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("LeaderIsrIsDecided", "The ISR that a leader knows is one that the controller decided in its epoch.")
-def leader_isr_is_decided(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+def leader_isr_is_decided(s: KafkaNextView, leader: BrokerId, replica: BrokerId) -> Any:
     isr = s.role(leader).isr
     decided = s.decision(isr.partition_epoch)
     same = member(replica, isr.isr) == member(replica, decided.isr)

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from proofs.induction.invariant import conjunct
-from proofs.symbolic.logic import all_of, any_of, implies, member, no
-from proofs.theorems.kafka_next.view import View
-from spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch
+from kspec.proofs.induction.invariant import conjunct
+from kspec.proofs.symbolic.logic import all_of, any_of, implies, member, no
+from kspec.proofs.theorems.kafka_next.view import KafkaNextView
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch
 
 
 @conjunct(
     "Decisions", "Each partition epoch up to the controller's has one decision, with its epoch's leader, if it has one."
 )
-def decisions(s: View, partition_epoch: PartitionEpoch) -> Any:
+def decisions(s: KafkaNextView, partition_epoch: PartitionEpoch) -> Any:
     decided = s.decision(partition_epoch)
     taken = partition_epoch <= s.partition.partition_epoch
     leader = any_of(decided.leader == NO_LEADER, s.leads_in_sync(decided))
@@ -24,13 +24,13 @@ def decisions(s: View, partition_epoch: PartitionEpoch) -> Any:
 
 
 @conjunct("DecisionsInOrder", "Leader epochs never go back.")
-def decisions_in_order(s: View, partition_epoch: PartitionEpoch, later: PartitionEpoch) -> Any:
+def decisions_in_order(s: KafkaNextView, partition_epoch: PartitionEpoch, later: PartitionEpoch) -> Any:
     taken = all_of(partition_epoch <= later, later <= s.partition.partition_epoch)
     return implies(taken, s.decision(partition_epoch).leader_epoch <= s.decision(later).leader_epoch)
 
 
 @conjunct("StateIsLastDecision", "The controller's state is its last decision.")
-def state_is_last_decision(s: View) -> Any:
+def state_is_last_decision(s: KafkaNextView) -> Any:
     state = s.partition
     last, last_decision = s.decision(state.partition_epoch), s.last_decision(state.leader_epoch)
     same_isr = s.every(
@@ -62,7 +62,7 @@ def _same(broker: Any, some: Any, others: Any) -> Any:
     "EpochLeaders",
     "Each epoch up to the controller's has one leader, which is in sync, or none. The last broker in sync stays in sync.",
 )
-def epoch_leaders(s: View, epoch: Epoch) -> Any:
+def epoch_leaders(s: KafkaNextView, epoch: Epoch) -> Any:
     last_decision, leadership = s.last_decision(epoch), s.leadership(epoch)
     in_sync = any_of(last_decision.leader == NO_LEADER, s.leads_in_sync(last_decision))
     somebody = any_of(s.min_isr > 1, s.some(lambda broker: member(broker, last_decision.isr)))
@@ -74,7 +74,7 @@ def epoch_leaders(s: View, epoch: Epoch) -> Any:
 
 
 @conjunct("LeaderIsUp", "A fenced broker leaves the ISR, unless it is the last one; then the partition has no leader.")
-def leader_is_up(s: View, broker: BrokerId) -> Any:
+def leader_is_up(s: KafkaNextView, broker: BrokerId) -> Any:
     state = s.partition
     alone = s.every(lambda other: any_of(other == broker, no(member(other, state.isr))))
     last_one = all_of(s.min_isr == 1, state.leader == NO_LEADER, alone)
@@ -82,7 +82,7 @@ def leader_is_up(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("EligibleWhileTooFew", "There are eligible leader replicas only while fewer than min ISR are in sync.")
-def eligible_while_too_few(s: View, partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
+def eligible_while_too_few(s: KafkaNextView, partition_epoch: PartitionEpoch, replica: BrokerId) -> Any:
     decided = s.decision(partition_epoch)
     eligible = all_of(s.min_isr > 1, partition_epoch <= s.partition.partition_epoch, member(replica, decided.elr))
     return implies(eligible, all_of(s.is_under_min(decided.isr), no(member(replica, decided.isr))))
@@ -92,7 +92,7 @@ def eligible_while_too_few(s: View, partition_epoch: PartitionEpoch, replica: Br
     "SomebodyIsLeft",
     "With power loss, a broker that leaves ISR and ELR has registered again, or min ISR other brokers are in them.",
 )
-def somebody_is_left(s: View, partition_epoch: PartitionEpoch) -> Any:
+def somebody_is_left(s: KafkaNextView, partition_epoch: PartitionEpoch) -> Any:
     """While fewer than min ISR brokers have stopped and are not back in ISR or ELR, a broker can be elected.
 
     This holds if the partition began with min ISR in sync.
@@ -104,6 +104,6 @@ def somebody_is_left(s: View, partition_epoch: PartitionEpoch) -> Any:
 
 
 @conjunct("LeadersChange", "Without reassignments, a new epoch has another leader than the one before.")
-def leaders_change(s: View, epoch: Epoch) -> Any:
+def leaders_change(s: KafkaNextView, epoch: Epoch) -> Any:
     later = s.last_decision(epoch + 1)
     return implies(epoch + 1 <= s.partition.leader_epoch, no(s.last_decision(epoch).leader == later.leader))

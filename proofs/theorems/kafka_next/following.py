@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from model_check.models.messages.values import FIRST_BROKER_EPOCH, FetchId
-from proofs.induction.invariant import conjunct
-from proofs.symbolic.logic import (
+from kspec.model_check.models.messages.values import FIRST_BROKER_EPOCH, FetchId
+from kspec.proofs.induction.invariant import conjunct
+from kspec.proofs.symbolic.logic import (
     all_of,
     any_of,
     epoch_at,
@@ -18,13 +18,23 @@ from proofs.symbolic.logic import (
     same_record,
     value_at,
 )
-from proofs.theorems.kafka_next.view import View
-from spec.broker.rules.fetcher import FetchStatus
-from spec.values import NO_BROKER_EPOCH, NO_EPOCH, NO_LEADER, UNDEFINED_EPOCH_END, BrokerId, Epoch, Error, Offset, Record
+from kspec.proofs.theorems.kafka_next.view import KafkaNextView
+from kspec.spec.broker.rules.fetcher import FetchStatus
+from kspec.spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    NO_LEADER,
+    UNDEFINED_EPOCH_END,
+    BrokerId,
+    Epoch,
+    Error,
+    Offset,
+    Record,
+)
 
 
 @conjunct("FetcherFollowsLog", "A fetcher fetches from the end of its log, and names the log's last epoch.")
-def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
+def fetcher_follows_log(s: KafkaNextView, broker: BrokerId) -> Any:
     fetcher, log, role = s.fetcher(broker), s.log(broker), s.role(broker)
     idle = is_one_of(fetcher.status, FetchStatus.NOT_FETCHING, FetchStatus.FAILED)
     return all_of(
@@ -44,7 +54,7 @@ def fetcher_follows_log(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("Fetches", "A follower sends a fetch in its own epoch, to the leader of that epoch.")
-def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
+def fetches(s: KafkaNextView, broker: BrokerId, fetch: FetchId) -> Any:
     asked = s.fetch(fetch)
     epoch = asked.epoch
     sent = all_of(
@@ -76,7 +86,7 @@ def fetches(s: View, broker: BrokerId, fetch: FetchId) -> Any:
 
 
 @conjunct("NoFetchYet", "The number of a fetch is used once.")
-def no_fetch_yet(s: View, fetch: FetchId) -> Any:
+def no_fetch_yet(s: KafkaNextView, fetch: FetchId) -> Any:
     follower = s.fetch(fetch).follower
     unused = all_of(follower == NO_LEADER, no(s.fetch_answer(fetch).given))
     somebody = any_of(
@@ -86,7 +96,7 @@ def no_fetch_yet(s: View, fetch: FetchId) -> Any:
 
 
 @conjunct("LastFetches", "A replica fetches in epochs up to its own, from their leaders, and from the end of its log.")
-def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
+def last_fetches(s: KafkaNextView, broker: BrokerId, epoch: Epoch) -> Any:
     last, registered_at = s.fetched(broker, epoch), s.registered_at(broker).leader_epoch
     of_incarnation = all_of(
         *(last.broker_epoch >= NO_BROKER_EPOCH, last.broker_epoch <= s.registered(broker).broker_epoch),
@@ -118,7 +128,7 @@ def last_fetches(s: View, broker: BrokerId, epoch: Epoch) -> Any:
 
 
 @conjunct("FollowerKeepsShown", "Once a fetch continues the leader's log, the follower only appends the leader's records.")
-def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
+def follower_keeps_shown(s: KafkaNextView, broker: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(broker), s.log(broker)
     last = s.fetched(broker, epoch)
     fetched = all_of(epoch >= 0, last.offset >= 0, s.is_intact(broker, epoch))
@@ -138,7 +148,7 @@ def follower_keeps_shown(s: View, broker: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("AwaitedFetch", "While a follower waits for an answer in its epoch, its log does not change.")
-def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
+def awaited_fetch(s: KafkaNextView, follower: BrokerId, leader: BrokerId) -> Any:
     number = s.awaited(follower, leader)
     asked, fetcher = s.fetch(number), s.fetcher(follower)
     last = s.fetched(follower, s.epoch(follower))
@@ -154,7 +164,7 @@ def awaited_fetch(s: View, follower: BrokerId, leader: BrokerId) -> Any:
 
 
 @conjunct("FetchAnswers", "A leader answers by its log as it was in the epoch of the fetch.")
-def fetch_answers(s: View, fetch: FetchId) -> Any:
+def fetch_answers(s: KafkaNextView, fetch: FetchId) -> Any:
     asked, answer = s.fetch(fetch), s.fetch_answer(fetch)
     served = all_of(answer.given, is_one_of(answer.error, Error.NONE))
     parted = diverges(answer)
@@ -197,7 +207,7 @@ def is_record_at(book: Any, offset: Any, record: Any) -> Any:
     "DivergingAnswers",
     "Beyond the offset at which an answer says that logs part lies no record of an epoch that both can have.",
 )
-def diverging_answers(s: View, fetch: FetchId, offset: Offset) -> Any:
+def diverging_answers(s: KafkaNextView, fetch: FetchId, offset: Offset) -> Any:
     asked, answer = s.fetch(fetch), s.fetch_answer(fetch)
     parted = all_of(answer.given, is_one_of(answer.error, Error.NONE), diverges(answer))
     book = s.leader_log(asked.epoch)

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from model_check.models.messages.values import FIRST_BROKER_EPOCH, ProposalId
-from proofs.induction.invariant import conjunct
-from proofs.symbolic.logic import all_of, any_of, implies, is_one_of, member, no
-from proofs.theorems.kafka_next.view import View
-from spec.values import NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
+from kspec.model_check.models.messages.values import FIRST_BROKER_EPOCH, ProposalId
+from kspec.proofs.induction.invariant import conjunct
+from kspec.proofs.symbolic.logic import all_of, any_of, implies, is_one_of, member, no
+from kspec.proofs.theorems.kafka_next.view import KafkaNextView
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, Error, PartitionEpoch
 
 
 @conjunct("KnownFollowers", "A leader knows of a follower only what the follower has shown in this very epoch.")
-def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
+def known_followers(s: KafkaNextView, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
         return True
     known, last = s.known(leader, follower), s.fetched(follower, s.epoch(leader))
@@ -27,7 +27,7 @@ def known_followers(s: View, leader: BrokerId, follower: BrokerId) -> Any:
     "AdmittedByLeader",
     "A broker that registers again returns to the ISR in the same epoch only by a proposal of its leader.",
 )
-def admitted_by_leader(s: View, replica: BrokerId, epoch: Epoch) -> Any:
+def admitted_by_leader(s: KafkaNextView, replica: BrokerId, epoch: Epoch) -> Any:
     """An exception is the last in-sync replica, which stays in the ISR if the partition has no leader and no records are
     lost.
     """
@@ -41,7 +41,7 @@ def admitted_by_leader(s: View, replica: BrokerId, epoch: Epoch) -> Any:
     "NewIncarnationsAreKnown",
     "A leader knows the new broker epoch of a follower that has registered again and is in sync again.",
 )
-def new_incarnations_are_known(s: View, leader: BrokerId, follower: BrokerId) -> Any:
+def new_incarnations_are_known(s: KafkaNextView, leader: BrokerId, follower: BrokerId) -> Any:
     if leader is follower or leader == follower:
         return True
     epoch = s.epoch(leader)
@@ -56,7 +56,7 @@ def new_incarnations_are_known(s: View, leader: BrokerId, follower: BrokerId) ->
 
 
 @conjunct("Proposals", "A leader proposes in its own epoch, on top of the ISR that it knows, and another ISR than that one.")
-def proposals(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
+def proposals(s: KafkaNextView, proposal: ProposalId, leader: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch, partition_epoch = asked.leader_epoch, asked.partition_epoch
     decided = s.decision(partition_epoch)
@@ -80,7 +80,7 @@ def proposals(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
 
 
 @conjunct("NoProposalYet", "The number of a proposal is used once.")
-def no_proposal_yet(s: View, proposal: ProposalId) -> Any:
+def no_proposal_yet(s: KafkaNextView, proposal: ProposalId) -> Any:
     leader = s.proposed(proposal).leader
     answer = s.isr_answer(proposal)
     unused = all_of(leader == NO_LEADER, no(answer.given), no(answer.for_good))
@@ -92,7 +92,7 @@ def no_proposal_yet(s: View, proposal: ProposalId) -> Any:
     "ProposedMembers",
     "A proposed member is in the ISR, or has shown all records with which the epoch's leader started.",
 )
-def proposed_members(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
+def proposed_members(s: KafkaNextView, proposal: ProposalId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch = asked.leader_epoch
     in_sync = member(replica, s.decision(asked.partition_epoch).isr)
@@ -107,7 +107,7 @@ def proposed_members(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
     "ProposedBrokerEpochs",
     "A leader knows the broker epoch of a follower that it proposes to admit: the proposed one, or a later one.",
 )
-def proposed_broker_epochs(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
+def proposed_broker_epochs(s: KafkaNextView, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     if leader is replica or leader == replica:
         return True
     asked, named, known = s.proposed(proposal), s.named(proposal, replica), s.known(leader, replica)
@@ -122,7 +122,7 @@ def proposed_broker_epochs(s: View, proposal: ProposalId, leader: BrokerId, repl
     "ProposedCount",
     "A leader waits for every member that it has proposed until it hears that the proposal is not carried out.",
 )
-def proposed_count(s: View, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
+def proposed_count(s: KafkaNextView, proposal: ProposalId, leader: BrokerId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     open_ = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == s.known_partition_epoch(leader))
     may_be_granted = all_of(open_, no(s.isr_answer(proposal).for_good))
@@ -132,7 +132,7 @@ def proposed_count(s: View, proposal: ProposalId, leader: BrokerId, replica: Bro
 @conjunct(
     "ProposedHaveCommitted", "A replica that a proposal may admit has shown all records that were committed in the epoch."
 )
-def proposed_have_committed(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
+def proposed_have_committed(s: KafkaNextView, proposal: ProposalId, replica: BrokerId) -> Any:
     asked = s.proposed(proposal)
     epoch = asked.leader_epoch
     refused = s.isr_answer(proposal).for_good
@@ -143,7 +143,7 @@ def proposed_have_committed(s: View, proposal: ProposalId, replica: BrokerId) ->
 
 
 @conjunct("LatestProposal", "A leader makes a proposal only after an answer that the one before is not applied.")
-def latest_proposal(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
+def latest_proposal(s: KafkaNextView, proposal: ProposalId, leader: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.isr_answer(proposal)
     isr, latest = s.role(leader).isr, s.latest(leader)
     same = all_of(s.leads_in(leader, asked.leader_epoch), asked.partition_epoch == isr.partition_epoch)
@@ -167,7 +167,7 @@ def latest_proposal(s: View, proposal: ProposalId, leader: BrokerId) -> Any:
 
 
 @conjunct("IsrAnswers", "The answer to a proposal names the decision that the proposal led to.")
-def isr_answers(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
+def isr_answers(s: KafkaNextView, proposal: ProposalId, replica: BrokerId) -> Any:
     asked, answer = s.proposed(proposal), s.isr_answer(proposal)
     granted = all_of(answer.given, is_one_of(answer.error, Error.NONE))
     decided = s.decision(answer.partition_epoch)
@@ -191,7 +191,7 @@ def isr_answers(s: View, proposal: ProposalId, replica: BrokerId) -> Any:
 
 @conjunct("LaterIsrWithinUnread", "After a decision that a leader does not know yet, the ISR of its epoch does not grow.")
 def later_isr_within_unread(
-    s: View, partition_epoch: PartitionEpoch, later: PartitionEpoch, leader: BrokerId, replica: BrokerId
+    s: KafkaNextView, partition_epoch: PartitionEpoch, later: PartitionEpoch, leader: BrokerId, replica: BrokerId
 ) -> Any:
     decided, after = s.decision(partition_epoch), s.decision(later)
     same_epoch = all_of(later <= s.partition.partition_epoch, after.leader_epoch == decided.leader_epoch)
@@ -201,7 +201,7 @@ def later_isr_within_unread(
     )
 
 
-def no_larger(s: View, replica: Any, after: Any, before: Any) -> Any:
+def no_larger(s: KafkaNextView, replica: Any, after: Any, before: Any) -> Any:
     """That a replica which is in sync, or listed, was so before."""
     in_sync = implies(member(replica, after.isr), member(replica, before.isr))
     return in_sync if s.min_isr == 1 else all_of(in_sync, implies(s.is_listed(replica, after), s.is_listed(replica, before)))
@@ -210,7 +210,7 @@ def no_larger(s: View, replica: Any, after: Any, before: Any) -> Any:
 @conjunct(
     "LastIsrWithinUnread", "The last ISR of an epoch is no larger than one of a decision that its leader does not know yet."
 )
-def last_isr_within_unread(s: View, partition_epoch: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
+def last_isr_within_unread(s: KafkaNextView, partition_epoch: PartitionEpoch, leader: BrokerId, replica: BrokerId) -> Any:
     decided = s.decision(partition_epoch)
     return implies(
         s.is_unread(partition_epoch, leader), no_larger(s, replica, s.last_decision(decided.leader_epoch), decided)
@@ -218,7 +218,7 @@ def last_isr_within_unread(s: View, partition_epoch: PartitionEpoch, leader: Bro
 
 
 @conjunct("LeaderCountsIsr", "A leader waits for every member of the ISR that the controller decided last in its epoch.")
-def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+def leader_counts_isr(s: KafkaNextView, leader: BrokerId, replica: BrokerId) -> Any:
     """It also waits for every member of the ELR, or commits nothing."""
     last, counts = s.last_decision(s.epoch(leader)), s.counts_for_sure(leader, replica)
     in_sync = implies(member(replica, last.isr), counts)
@@ -227,7 +227,7 @@ def leader_counts_isr(s: View, leader: BrokerId, replica: BrokerId) -> Any:
 
 
 @conjunct("CommittedIsShown", "A leader commits only records that all awaited replicas have shown.")
-def committed_is_shown(s: View, leader: BrokerId, replica: BrokerId, epoch: Epoch) -> Any:
+def committed_is_shown(s: KafkaNextView, leader: BrokerId, replica: BrokerId, epoch: Epoch) -> Any:
     if leader is replica or leader == replica:
         return True
     last_decision, committed = s.last_decision(epoch), s.leadership(epoch).committed

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from proofs.induction.invariant import conjunct
-from proofs.symbolic.logic import (
+from kspec.proofs.induction.invariant import conjunct
+from kspec.proofs.symbolic.logic import (
     all_of,
     any_of,
     epoch_at,
@@ -14,12 +14,12 @@ from proofs.symbolic.logic import (
     opened_epoch,
     same_record,
 )
-from proofs.theorems.kafka_next.view import View
-from spec.values import NO_EPOCH, BrokerId, Epoch, Offset
+from kspec.proofs.theorems.kafka_next.view import KafkaNextView
+from kspec.spec.values import NO_EPOCH, BrokerId, Epoch, Offset
 
 
 @conjunct("LogShape", "No record is deleted at the start of a log.")
-def log_shape(s: View, broker: BrokerId) -> Any:
+def log_shape(s: KafkaNextView, broker: BrokerId) -> Any:
     log = s.log(broker)
     return all_of(
         log.start_offset == 0,
@@ -30,7 +30,7 @@ def log_shape(s: View, broker: BrokerId) -> Any:
 
 
 @conjunct("EpochsInOrder", "Epochs grow along a log, and none is later than its broker's.")
-def epochs_in_order(s: View, broker: BrokerId, offset: Offset, later: Offset) -> Any:
+def epochs_in_order(s: KafkaNextView, broker: BrokerId, offset: Offset, later: Offset) -> Any:
     log = s.log(broker)
     return implies(
         all_of(offset <= later, holds(log, later)),
@@ -45,7 +45,7 @@ def epochs_in_order(s: View, broker: BrokerId, offset: Offset, later: Offset) ->
 @conjunct(
     "OpenedByItself", "If a log ends with an epoch without records, its broker opened that epoch as leader and wrote none."
 )
-def opened_by_itself(s: View, broker: BrokerId, offset: Offset) -> Any:
+def opened_by_itself(s: KafkaNextView, broker: BrokerId, offset: Offset) -> Any:
     log = s.log(broker)
     opened = opened_epoch(log)
     last = implies(log.end_offset > 0, opened > epoch_at(log, log.end_offset - 1))
@@ -61,7 +61,7 @@ def opened_by_itself(s: View, broker: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("LeaderLogShape", "An epoch starts where its leader's log ended; it begins when its leader replays its election.")
-def leader_log_shape(s: View, epoch: Epoch) -> Any:
+def leader_log_shape(s: KafkaNextView, epoch: Epoch) -> Any:
     book, leadership = s.leader_log(epoch), s.leadership(epoch)
     highest_epoch = s.some(lambda broker: all_of(s.last_decision(epoch).leader == broker, s.epoch(broker) >= epoch))
     return all_of(
@@ -82,7 +82,7 @@ def leader_log_shape(s: View, epoch: Epoch) -> Any:
 
 
 @conjunct("LeaderLogInOrder", "A leader's records of its own epoch come after all records that it had when the epoch began.")
-def leader_log_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) -> Any:
+def leader_log_in_order(s: KafkaNextView, epoch: Epoch, offset: Offset, later: Offset) -> Any:
     book = s.leader_log(epoch)
     own = epoch_at(book, later) == epoch
     return implies(
@@ -99,7 +99,7 @@ def leader_log_in_order(s: View, epoch: Epoch, offset: Offset, later: Offset) ->
 @conjunct(
     "LeaderKeepsLog", "A leader only appends while it leads. A leader that has stopped keeps that log until it starts again."
 )
-def leader_keeps_log(s: View, leader: BrokerId, offset: Offset) -> Any:
+def leader_keeps_log(s: KafkaNextView, leader: BrokerId, offset: Offset) -> Any:
     epoch, log = s.epoch(leader), s.log(leader)
     book, leadership, opened = s.leader_log(epoch), s.leadership(epoch), opened_epoch(log)
     has_led = all_of(s.min_isr == 1, epoch >= 0, s.last_decision(epoch).leader == leader)
@@ -116,7 +116,7 @@ def leader_keeps_log(s: View, leader: BrokerId, offset: Offset) -> Any:
 
 
 @conjunct("WrittenByLeader", "A log is, up to any record, what the leader of the record's epoch had in its log.")
-def written_by_leader(s: View, broker: BrokerId, offset: Offset, earlier: Offset) -> Any:
+def written_by_leader(s: KafkaNextView, broker: BrokerId, offset: Offset, earlier: Offset) -> Any:
     log = s.log(broker)
     epoch = epoch_at(log, offset)
     return implies(
@@ -128,7 +128,7 @@ def written_by_leader(s: View, broker: BrokerId, offset: Offset, earlier: Offset
 @conjunct(
     "LeaderLogWrittenByLeader", "A leader's log is at any time, up to any record, what the leader of the record's epoch had."
 )
-def leader_log_written_by_leader(s: View, epoch: Epoch, offset: Offset, earlier: Offset) -> Any:
+def leader_log_written_by_leader(s: KafkaNextView, epoch: Epoch, offset: Offset, earlier: Offset) -> Any:
     log = s.leader_log(epoch)
     written_in = epoch_at(log, offset)
     return implies(

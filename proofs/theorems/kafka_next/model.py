@@ -5,17 +5,17 @@ from typing import Any
 
 import z3
 
-from model_check.core.model import Model
-from model_check.core.parameters import resolve
-from model_check.models import messages
-from model_check.models.messages.board import LONG_AGO, Numbers
-from model_check.models.messages.settings import PARAMETERS
-from model_check.models.messages.values import FetchId, ProposalId
-from model_check.models.parts import LATE
-from proofs.settings import Replicas
-from proofs.symbolic.logic import any_of, no
-from proofs.symbolic.values import Name, SymbolicBool
-from spec.values import BrokerEpoch, Epoch, Offset, PartitionEpoch
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.parameters import resolve
+from kspec.model_check.models import messages
+from kspec.model_check.models.messages.board import LONG_AGO, Numbers
+from kspec.model_check.models.messages.settings import PARAMETERS
+from kspec.model_check.models.messages.values import FetchId, ProposalId
+from kspec.model_check.models.parts import LATE
+from kspec.proofs.settings import Replicas
+from kspec.proofs.symbolic.logic import any_of, no
+from kspec.proofs.symbolic.values import Name, SymbolicBool
+from kspec.spec.values import BrokerEpoch, Epoch, Offset, PartitionEpoch
 
 EPOCH, PARTITION_EPOCH = Name("epoch", Epoch), Name("partition epoch", PartitionEpoch)
 FETCH, PROPOSAL = Name("fetch", FetchId), Name("proposal", ProposalId)
@@ -53,7 +53,7 @@ def _caught_up(broker: int) -> Name:
 
 
 def as_within_bounds(replicas: int) -> tuple[SymbolicBool, ...]:
-    """What the bounded model says of time and of leaders' beliefs: it is late, and nobody is believed to be fenced.
+    """The bounded model's statement about time and leaders' beliefs: it is late, and nobody is believed to be fenced.
 
     The follower that fetches may have been caught up just now.
     """

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from model_check.models.messages.properties import MEANINGS
-from model_check.models.messages.values import FIRST_BROKER_EPOCH
-from proofs.induction.invariant import Conjunct, Theorem, Witness, conjunct, weakened_rules
-from proofs.symbolic.logic import (
+from kspec.model_check.models.messages.properties import MEANINGS
+from kspec.model_check.models.messages.values import FIRST_BROKER_EPOCH
+from kspec.proofs.induction.invariant import Conjunct, Theorem, Witness, conjunct, weakened_rules
+from kspec.proofs.symbolic.logic import (
     all_of,
     any_of,
     epoch_at,
@@ -26,8 +26,8 @@ from proofs.symbolic.logic import (
     same_record,
     value_at,
 )
-from proofs.symbolic.values import Kind
-from proofs.theorems.kafka_next.brokers import (
+from kspec.proofs.symbolic.values import Kind
+from kspec.proofs.theorems.kafka_next.brokers import (
     applied_is_decided,
     broker_epochs,
     epochs_from_controller,
@@ -36,7 +36,7 @@ from proofs.theorems.kafka_next.brokers import (
     new_incarnations_come_back,
     registered_without_leading,
 )
-from proofs.theorems.kafka_next.controller import (
+from kspec.proofs.theorems.kafka_next.controller import (
     decisions,
     decisions_in_order,
     eligible_while_too_few,
@@ -46,7 +46,7 @@ from proofs.theorems.kafka_next.controller import (
     somebody_is_left,
     state_is_last_decision,
 )
-from proofs.theorems.kafka_next.epochs import (
+from kspec.proofs.theorems.kafka_next.epochs import (
     later_leaders_hold,
     later_leaders_hold_before,
     later_members_hold,
@@ -54,7 +54,7 @@ from proofs.theorems.kafka_next.epochs import (
     members_stay,
     someone_moved_on,
 )
-from proofs.theorems.kafka_next.following import (
+from kspec.proofs.theorems.kafka_next.following import (
     awaited_fetch,
     diverging_answers,
     fetch_answers,
@@ -64,7 +64,7 @@ from proofs.theorems.kafka_next.following import (
     last_fetches,
     no_fetch_yet,
 )
-from proofs.theorems.kafka_next.leading import (
+from kspec.proofs.theorems.kafka_next.leading import (
     admitted_by_leader,
     committed_is_shown,
     isr_answers,
@@ -81,7 +81,7 @@ from proofs.theorems.kafka_next.leading import (
     proposed_have_committed,
     proposed_members,
 )
-from proofs.theorems.kafka_next.logs import (
+from kspec.proofs.theorems.kafka_next.logs import (
     epochs_in_order,
     leader_keeps_log,
     leader_log_in_order,
@@ -91,7 +91,7 @@ from proofs.theorems.kafka_next.logs import (
     opened_by_itself,
     written_by_leader,
 )
-from proofs.theorems.kafka_next.model import (
+from kspec.proofs.theorems.kafka_next.model import (
     BROKER_EPOCH,
     CHECKPOINTED,
     EPOCH,
@@ -105,13 +105,13 @@ from proofs.theorems.kafka_next.model import (
     bounded,
     unbounded,
 )
-from proofs.theorems.kafka_next.reading import furthest_commit, readable_is_committed, told_is_committed
-from proofs.theorems.kafka_next.view import LossyView, View
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft import KRAFT_NEXT
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset, PartitionEpoch
+from kspec.proofs.theorems.kafka_next.reading import furthest_commit, readable_is_committed, told_is_committed
+from kspec.proofs.theorems.kafka_next.view import KafkaNextView, LossyView
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Offset, PartitionEpoch
 
 # ---- what follows: properties of the model, proved without its bounds
 
@@ -123,13 +123,13 @@ def consequence(name: str) -> Callable[[Callable[..., Any]], Conjunct]:
 
 
 @consequence("CommittedOnLaterLeaders")
-def committed_on_later_leaders(s: View, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
+def committed_on_later_leaders(s: KafkaNextView, epoch: Epoch, later: Epoch, offset: Offset) -> Any:
     committed = all_of(epoch < later, s.leadership(later).begun, offset < s.leadership(epoch).committed)
     return implies(committed, has_same_record(s.leader_log(later), s.leader_log(epoch), offset))
 
 
 @consequence("CommittedOnNextLeader")
-def committed_on_next_leader(s: View, replica: BrokerId, epoch: Epoch, offset: Offset) -> Any:
+def committed_on_next_leader(s: KafkaNextView, replica: BrokerId, epoch: Epoch, offset: Offset) -> Any:
     """A stopped broker that may have lost records cannot lead before it registers again, which removes it from the list."""
     candidate = all_of(s.is_listed(replica, s.partition), any_of(s.min_isr == 1, s.broker_epoch(replica) >= 0))
     committed = all_of(candidate, offset < s.leadership(epoch).committed)
@@ -137,20 +137,22 @@ def committed_on_next_leader(s: View, replica: BrokerId, epoch: Epoch, offset: O
 
 
 @consequence("SameEpochSameRecords")
-def same_epoch_same_records(s: View, one: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset) -> Any:
+def same_epoch_same_records(
+    s: KafkaNextView, one: BrokerId, other: BrokerId, offset: Offset, later: Offset, earlier: Offset
+) -> Any:
     log, another = s.log(one), s.log(other)
     same_epoch = all_of(holds(log, offset), holds(another, later), epoch_at(log, offset) == epoch_at(another, later))
     return implies(all_of(same_epoch, earlier <= offset, offset <= later), same_record(log, another, earlier))
 
 
 @consequence("QuorumSuperset")
-def quorum_superset(s: View, leader: BrokerId, replica: BrokerId) -> Any:
+def quorum_superset(s: KafkaNextView, leader: BrokerId, replica: BrokerId) -> Any:
     is_true_leader = s.leads_in(leader, s.partition.leader_epoch)
     return implies(all_of(is_true_leader, member(replica, s.partition.isr)), s.counts(leader, replica))
 
 
 @consequence("ReadableIsFinal")
-def readable_is_final(s: View, broker: BrokerId, epoch: Epoch, offset: Offset) -> Any:
+def readable_is_final(s: KafkaNextView, broker: BrokerId, epoch: Epoch, offset: Offset) -> Any:
     committed = offset < s.leadership(epoch).committed
     same = implies(committed, has_same_record(s.log(broker), s.leader_log(epoch), offset))
     return implies(offset < s.high_watermark(broker), all_of(offset < s.furthest_commit.end, same))
@@ -228,7 +230,7 @@ CONSEQUENCES = (
 
 
 @conjunct("AppliedWhole", "A broker has replayed a decision as a whole.")
-def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
+def applied_whole(s: KafkaNextView, broker: BrokerId, replica: BrokerId) -> Any:
     applied = s.applied(broker)
     decided = s.decision(applied.partition_epoch)
     same = all_of(applied.leader == decided.leader, member(replica, applied.isr) == member(replica, decided.isr))
@@ -237,7 +239,7 @@ def applied_whole(s: View, broker: BrokerId, replica: BrokerId) -> Any:
 
 
 @conjunct("ValuesAreNew", "Each record has a value of its own.")
-def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, later: Offset) -> Any:
+def values_are_new(s: KafkaNextView, broker: BrokerId, epoch: Epoch, offset: Offset, later: Offset) -> Any:
     logs = (s.log(broker), s.leader_log(epoch))
     return all_of(
         *(
@@ -251,7 +253,7 @@ def values_are_new(s: View, broker: BrokerId, epoch: Epoch, offset: Offset, late
 
 
 @conjunct("LeaderLogOpened", "A leader records its epoch before it has written a record in it.")
-def leader_log_opened(s: View, epoch: Epoch) -> Any:
+def leader_log_opened(s: KafkaNextView, epoch: Epoch) -> Any:
     book, begun = s.leader_log(epoch), s.leadership(epoch).begun
     wrote = book.end_offset > s.leadership(epoch).start
     return all_of(
@@ -263,14 +265,14 @@ def leader_log_opened(s: View, epoch: Epoch) -> Any:
 REALISTIC = (applied_whole, values_are_new, leader_log_opened)
 
 
-def landmarks(s: View) -> tuple[tuple[Kind, Any], ...]:
+def landmarks(s: KafkaNextView) -> tuple[tuple[Kind, Any], ...]:
     """The epochs of the brokers and of the controller, and the epoch of the furthest commit."""
     state = s.partition
     controller = ((Epoch, state.leader_epoch), (PartitionEpoch, state.partition_epoch), (Epoch, s.furthest_commit.epoch))
     return *controller, *((Epoch, s.role(broker).leader_epoch) for broker in s.brokers.ids or ())
 
 
-def committed_before_the_last_epoch(s: View) -> bool:
+def committed_before_the_last_epoch(s: KafkaNextView) -> bool:
     """A witness: an epoch has committed, the next one has begun, the ISR has two members."""
     return bool(s.leadership(0).committed > 0 and s.leadership(1).begun and len(s.partition.isr) > 1)
 
@@ -285,7 +287,7 @@ KAFKA_NEXT_THEOREM = Theorem(
     summary="every committed record is on every later leader, and on every member of the ISR",
     model=partial(unbounded, 1),
     bounded=partial(bounded, 1),
-    view=View,
+    view=KafkaNextView,
     conjuncts=INVARIANT,
     consequences=CONSEQUENCES,
     by_outcome=True,
@@ -300,7 +302,7 @@ KAFKA_NEXT_THEOREM = Theorem(
 )
 
 
-def committed_and_lost(s: View) -> bool:
+def committed_and_lost(s: KafkaNextView) -> bool:
     """A witness: an epoch has committed, the next one has begun, and a broker that lost what was committed is back."""
     committed = s.leadership(0).committed
     back = s.some(lambda broker: all_of(s.broker_epoch(broker) > FIRST_BROKER_EPOCH, s.log(broker).end_offset < committed))

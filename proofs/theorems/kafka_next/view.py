@@ -4,13 +4,13 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
-from proofs.induction.invariant import ReplicaView
-from proofs.symbolic.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, is_one_of, member, no
-from spec.broker.rules.fetcher import FetchStatus
-from spec.values import NO_EPOCH
+from kspec.proofs.induction.invariant import ReplicaView
+from kspec.proofs.symbolic.logic import all_of, any_of, epoch_at, has_same_record, holds, implies, is_one_of, member, no
+from kspec.spec.broker.rules.fetcher import FetchStatus
+from kspec.spec.values import NO_EPOCH
 
 
-class View(ReplicaView):
+class KafkaNextView(ReplicaView):
     """A state as the conjuncts read it, with one replica in sync being enough; then a broker that stops loses nothing."""
 
     min_isr = 1
@@ -280,7 +280,7 @@ class View(ReplicaView):
         return all_of(led, leadership.start == end, self.leader_log(epoch).end_offset == end)
 
 
-class LossyView(View):
+class LossyView(KafkaNextView):
     """A state as the conjuncts read it, where two replicas have to be in sync before anything is committed."""
 
     min_isr = 2

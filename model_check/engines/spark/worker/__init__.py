@@ -1,1 +1,1 @@
-"""What Spark's worker processes run, and what is sent and stored between them: packed states, messages, files, tables."""
+"""The code of Spark's worker processes, and what is sent and stored between them: packed states, messages, files, tables."""

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.core.model import Model, Property
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled import kernels
-from model_check.engines.compiled.interning import distinct
-from model_check.engines.compiled.layout import Fields, fields_at, wide_fields
-from model_check.engines.compiled.orbits import OrbitBook, canonicalize, represented
-from model_check.engines.compiled.rulebook import RuleBook
-from model_check.engines.compiled.search import CHUNK, CHUNK_OUTPUT, MISSES, RECENT
-from model_check.engines.spark.worker.kernels import sift
+from kspec.model_check.core.model import Model, Property
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled import kernels
+from kspec.model_check.engines.compiled.interning import distinct
+from kspec.model_check.engines.compiled.layout import Fields, fields_at, wide_fields
+from kspec.model_check.engines.compiled.orbits import OrbitBook, canonicalize, represented
+from kspec.model_check.engines.compiled.rulebook import RuleBook
+from kspec.model_check.engines.compiled.search import CHUNK, CHUNK_OUTPUT, MISSES, RECENT
+from kspec.model_check.engines.spark.worker.kernels import sift
 
 PADDING = 8
 """Bytes behind packed states: kernels read whole words."""
@@ -37,7 +37,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Numbering(NamedTuple):
-    """What all processes agree on: the values of slots by number, for each domain, and how states are packed.
+    """The common numbering of all processes: the values of slots by number, for each domain, and how states are packed.
 
     `layouts` are all layouts that have been used; new files and messages use the last one.
     """
@@ -59,7 +59,7 @@ class RuleError(NamedTuple):
     action: int | None
 
 
-class Expanded(NamedTuple):
+class Expansion(NamedTuple):
     """Successors of some states: `linear` holds `size` of them, each with a word of hash and action behind it."""
 
     linear: NDArray[np.uint64]
@@ -122,7 +122,7 @@ class Core:
     # ---- expanding
 
     def expand(
-        self, packed: Packed, states: int, take: Callable[[Expanded, bool], None], sifted: bool = True
+        self, packed: Packed, states: int, take: Callable[[Expansion, bool], None], sifted: bool = True
     ) -> NDArray[np.int64]:
         """Expand these states and hand their successors to `take`, some at a time; return the positions that were set aside.
 
@@ -151,7 +151,7 @@ class Core:
 
     def _expand(
         self, content: Packed, states: int, listed: NDArray[np.int64], use_list: bool, begin: int, end: int
-    ) -> tuple[Expanded, NDArray[np.int64], NDArray[np.uint64]]:
+    ) -> tuple[Expansion, NDArray[np.int64], NDArray[np.uint64]]:
         words = self.fields.words
         linear = np.empty(max(CHUNK_OUTPUT, len(self.model.actions) + 1) * (words + 1), np.uint64)
         misses, postponed = np.empty(MISSES, np.uint64), np.empty(end - begin, np.int64)
@@ -189,9 +189,9 @@ class Core:
         if self.orbits is not None:
             canonicalize(self.fields.arrays, self.orbit_arrays, words, linear, count)
         positions = listed[begin:end] if use_list else np.arange(begin, end)
-        return Expanded(linear, count, positions, degrees), postponed[: outcome[2]].copy(), misses[: outcome[1]]
+        return Expansion(linear, count, positions, degrees), postponed[: outcome[2]].copy(), misses[: outcome[1]]
 
-    def _sifted(self, expanded: Expanded) -> tuple[Expanded, NDArray[np.int64]]:
+    def _sifted(self, expanded: Expansion) -> tuple[Expansion, NDArray[np.int64]]:
         """The successors that all processes can read, and the positions of states that have other successors."""
         if self.fields is self.wire and self._agreed:
             return expanded, _NONE
@@ -248,7 +248,7 @@ class Core:
         return found
 
     def _decided(self, packed: Packed, number: int) -> int:
-        """Which open properties a state decides, if a term has raised an error there."""
+        """The open properties that a state decides, if a term has raised an error there."""
         numbers = self.numbers_at(packed, number)
         try:
             return self.book.decided(self.book.state_of(numbers), self.open)
@@ -256,7 +256,7 @@ class Core:
             raise RaisedError(RuleError(numbers, None)) from error
 
     def represented(self, packed: Packed, states: int) -> int:
-        """How many states these stand for."""
+        """The number of states that these stand for."""
         return int(represented(self.wire.arrays, self.orbit_arrays, packed, 0, states)) if self.orbits else states
 
     def numbers_at(self, packed: Packed, number: int, fields: Fields | None = None) -> Numbers:

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from model_check.engines.compiled.layout import Fields
-from model_check.engines.spark.worker.core import PADDING, Packed
-from model_check.engines.spark.worker.kernels import MOST_INDEXED, add, fill, keep, send, strike
-from model_check.engines.spark.worker.transport import in_order
+from kspec.model_check.engines.compiled.layout import Fields
+from kspec.model_check.engines.spark.worker.core import PADDING, Packed
+from kspec.model_check.engines.spark.worker.kernels import MOST_INDEXED, add, fill, keep, send, strike
+from kspec.model_check.engines.spark.worker.transport import in_order
 
 _FIRST_BITS = 12
 

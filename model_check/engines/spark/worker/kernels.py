@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from model_check.engines.compiled.compilation import kernel
-from model_check.engines.compiled.intrinsics import load_word, prefetch, store_word
-from model_check.engines.compiled.kernels import ACTION_MASK, Bytes, Codes, Integers, Layout, Words, finish_hash
+from kspec.model_check.engines.compiled.compilation import kernel
+from kspec.model_check.engines.compiled.intrinsics import load_word, prefetch, store_word
+from kspec.model_check.engines.compiled.kernels import ACTION_MASK, Bytes, Codes, Integers, Layout, Words, finish_hash
 
 AHEAD = 16
 """The number of states whose places in a hash table are prefetched at a time."""
@@ -43,7 +43,9 @@ def _entry_of(hashed: Any, index: int) -> Any:
 
 @njit(inline="always")
 def _place_of(words: int, last: Any, source: Bytes, at: int, hashed: Any, content: Words, index: Codes, shift: Any) -> Any:
-    """Where a hash table has the entry of a state of `content` that equals this one; where it is empty, if there is none."""
+    """The place of the entry, in a hash table, of a state of `content` that equals this one; an empty place, if there is
+    none.
+    """
     entries = index.size - 1
     place = np.int64(hashed >> shift)
     tag = np.uint32(hashed & _TAG_MASK) << _TAG_SHIFT

@@ -16,13 +16,13 @@ import pyarrow
 import pyarrow.fs
 import pyarrow.parquet
 
-from model_check.engines.spark.worker.core import PADDING, Packed
+from kspec.model_check.engines.spark.worker.core import PADDING, Packed
 
 ROWS_PER_GROUP = 1 << 20
 COLUMN = "state"
 
 
-class Run(NamedTuple):
+class StateFile(NamedTuple):
     """A file of packed states: the number of its layout, and how many states of each level it holds, in this order."""
 
     file: str
@@ -43,8 +43,8 @@ class Piece(NamedTuple):
     states: int
 
 
-def pieces_of(runs: Sequence[Run], level: int) -> list[Piece]:
-    """Where the states of a level lie."""
+def pieces_of(runs: Sequence[StateFile], level: int) -> list[Piece]:
+    """The pieces of files that hold the states of a level."""
     pieces = []
     for run in runs:
         begin = 0

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from model_check.core.exploration import Exploration
-from model_check.core.model import Local, Model, Property
-from model_check.engines.compiled.compilation import kernel
-from model_check.engines.compiled.interning import Domain
-from model_check.engines.compiled.intrinsics import load_word
-from model_check.engines.compiled.kernels import ACTION_MASK, Bytes, Integers, Layout, Words, finish_hash
-from model_check.engines.compiled.layout import Fields
-from model_check.engines.spark.worker.runs import Folder
-from model_check.traces.columns import arrow_type, column_name, model_as_metadata, slot_type
-from model_check.traces.encode import as_json
-from spec.values import Error
+from kspec.model_check.core.exploration import Exploration
+from kspec.model_check.core.model import Local, Model, Property
+from kspec.model_check.engines.compiled.compilation import kernel
+from kspec.model_check.engines.compiled.interning import Domain
+from kspec.model_check.engines.compiled.intrinsics import load_word
+from kspec.model_check.engines.compiled.kernels import ACTION_MASK, Bytes, Integers, Layout, Words, finish_hash
+from kspec.model_check.engines.compiled.layout import Fields
+from kspec.model_check.engines.spark.worker.runs import Folder
+from kspec.model_check.traces.columns import arrow_type, column_name, model_as_metadata, slot_type
+from kspec.model_check.traces.encode import as_json
+from kspec.spec.values import Error
 
 KEY_BYTES = 16
 ERRORS = list(Error)
@@ -52,7 +52,7 @@ def keys_of(layout: Layout, source: Bytes, stride: int, count: int, first: Integ
         keys[2 * i + 1] = finish_hash(high)
 
 
-class Tables:
+class WorkerTables:
     """Writes rows of the tables to a folder, for states whose values are numbered in these domains."""
 
     def __init__(self, model: Model, properties: Sequence[Property], domains: Sequence[Domain], url: str) -> None:

@@ -1,4 +1,4 @@
-"""What Spark's tasks do in the worker processes: expand the states of a partition, and merge what a partition is sent.
+"""Tasks of Spark in the worker processes: expand the states of a partition, and merge what a partition is sent.
 
 Both are functions of files and messages alone. A process keeps a model's tables from one task to the next, and the tables
 of a process that dies are learned again by another.
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from model_check.core.model import Model, ModelError, Property
-from model_check.engines.compiled.kernels import HASH_MASK, hash_of
-from model_check.engines.compiled.layout import Fields
-from model_check.engines.spark.worker.core import (
+from kspec.model_check.core.model import Model, ModelError, Property
+from kspec.model_check.engines.compiled.kernels import HASH_MASK, hash_of
+from kspec.model_check.engines.compiled.layout import Fields
+from kspec.model_check.engines.spark.worker.core import (
     Core,
-    Expanded,
+    Expansion,
     Numbering,
     Numbers,
     Packed,
@@ -27,10 +27,10 @@ from model_check.engines.spark.worker.core import (
     pack,
     repacked,
 )
-from model_check.engines.spark.worker.distinct import Distinct
-from model_check.engines.spark.worker.runs import Folder, Piece, Run
-from model_check.engines.spark.worker.tables import Tables
-from model_check.engines.spark.worker.transport import MOST_STATES, decode, encode
+from kspec.model_check.engines.spark.worker.distinct import Distinct
+from kspec.model_check.engines.spark.worker.runs import Folder, Piece, StateFile
+from kspec.model_check.engines.spark.worker.tables import WorkerTables
+from kspec.model_check.engines.spark.worker.transport import MOST_STATES, decode, encode
 
 MOST_READ = 1 << 22
 """The most visited states that a task holds at a time to strike out known states; some row groups of a file."""
@@ -39,8 +39,8 @@ MOST_ROWS = 1 << 22
 """Transitions that a task collects before it writes a file of them."""
 
 
-class Setup(NamedTuple):
-    """What stays the same during an exploration."""
+class ExplorationSetup(NamedTuple):
+    """The constants of an exploration."""
 
     model: Model
     properties: list[Property]
@@ -51,7 +51,7 @@ class Setup(NamedTuple):
 
 
 class Job(NamedTuple):
-    """What the tasks of one job know: `setup` and `numbering` are Spark's broadcasts, of pickled content."""
+    """The common knowledge of the tasks of one job: `setup` and `numbering` are Spark's broadcasts, of pickled content."""
 
     exploration: str
     setup: Any
@@ -61,15 +61,15 @@ class Job(NamedTuple):
     undecided: tuple[int, ...]
 
 
-class Plan(NamedTuple):
-    """What one partition has to do: states to expand, and where the states that it has visited lie."""
+class PartitionTask(NamedTuple):
+    """The work on one partition: states to expand, and where the states that it has visited lie."""
 
     pieces: list[Piece]
-    visited: list[Run]
+    visited: list[StateFile]
 
 
 class Report(NamedTuple):
-    """What an expansion found besides successors. `seconds` are processor time; `successors` includes those left out.
+    """The findings of an expansion besides successors. `seconds` are processor time; `successors` includes those left out.
 
     `error` is that of a rule, or says what no model may do.
     """
@@ -85,14 +85,14 @@ class Report(NamedTuple):
     tables: list[str]
 
 
-class Merged(NamedTuple):
-    """What a partition knows after a job: its states, the new ones among them, and what its own expansion reported.
+class MergeResult(NamedTuple):
+    """The knowledge of a partition after a job: its states, the new ones among them, and what its own expansion reported.
 
     `received` are states and bytes that came in; `decided` are states that decide properties, each with these as bits.
     """
 
     partition: int
-    visited: list[Run]
+    visited: list[StateFile]
     replaced: list[str]
     fresh: int
     represented: int
@@ -103,29 +103,29 @@ class Merged(NamedTuple):
     tables: list[str]
 
 
-class Known(NamedTuple):
-    """What a process keeps of an exploration from one task to the next."""
+class WorkerMemory(NamedTuple):
+    """The memory of a process from one task of an exploration to the next."""
 
-    setup: Setup
+    setup: ExplorationSetup
     core: Core
     folder: Folder
-    tables: Tables | None
+    tables: WorkerTables | None
 
 
-_kept: dict[str, Known] = {}
+_kept: dict[str, WorkerMemory] = {}
 """The exploration that this process works for."""
 
 _numberings: dict[tuple[str, int], Numbering] = {}
 
 
-def known_of(job: Job) -> tuple[Known, Numbering]:
-    """What this process knows, in the numbering of the job."""
+def known_of(job: Job) -> tuple[WorkerMemory, Numbering]:
+    """The knowledge of this process, in the numbering of the job."""
     if job.exploration not in _kept:
         setup = pickle.loads(job.setup.value)
         core = Core(setup.model, setup.properties, setup.symmetric)
-        tables = Tables(setup.model, setup.properties, core.book.domains, setup.tables) if setup.tables else None
+        tables = WorkerTables(setup.model, setup.properties, core.book.domains, setup.tables) if setup.tables else None
         _kept.clear()
-        _kept[job.exploration] = Known(setup, core, Folder(setup.folder), tables)
+        _kept[job.exploration] = WorkerMemory(setup, core, Folder(setup.folder), tables)
     version = job.exploration, job.version
     if version not in _numberings:
         _numberings.clear()
@@ -152,14 +152,14 @@ def _no_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-def expand_partition(job: Job, partition: int, plans: Iterator[Plan]) -> Iterator[tuple[int, Any]]:
+def expand_partition(job: Job, partition: int, plans: Iterator[PartitionTask]) -> Iterator[tuple[int, Any]]:
     """Expand a partition's states. Yields messages by partition: packed states, and for its own its plan and report."""
     (plan,) = plans  # read to the end: a process that has not read all of its input is not used again
     with _no_garbage_collection():
         yield from _expand_partition(job, partition, plan)
 
 
-def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[int, Any]]:
+def _expand_partition(job: Job, partition: int, plan: PartitionTask) -> Iterator[tuple[int, Any]]:
     started = time.process_time()
     (setup, core, folder, tables), numbering = known_of(job)
     core.fired[:] = 0
@@ -170,7 +170,7 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
 
     rows = _TransitionRows(tables, core.wire, job.level - 1, partition) if tables else None
 
-    def take(expanded: Expanded, sifted: bool) -> None:
+    def take(expanded: Expansion, sifted: bool) -> None:
         nonlocal successors
         successors += expanded.size
         found.add_successors(expanded.linear, expanded.size, setup.partitions)
@@ -218,18 +218,18 @@ def _expand_partition(job: Job, partition: int, plan: Plan) -> Iterator[tuple[in
     yield partition, (plan, report)
 
 
-def merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]]) -> Iterator[Merged]:
+def merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]]) -> Iterator[MergeResult]:
     """Keep what a partition is sent and has not visited; say what is new."""
     with _no_garbage_collection():
         yield _merge_partition(job, partition, messages)
 
 
-def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]]) -> Merged:
+def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any]]) -> MergeResult:
     started = time.process_time()
     (_, core, folder, tables), numbering = known_of(job)
     size = core.wire.size
     candidates, received, received_bytes = Distinct(core.wire), 0, 0
-    own: tuple[Plan, Report] | None = None
+    own: tuple[PartitionTask, Report] | None = None
     for _, message in messages:
         if isinstance(message, bytes):
             states, count = decode(message, size)
@@ -267,8 +267,8 @@ def _merge_partition(job: Job, partition: int, messages: Iterator[tuple[int, Any
         content = np.concatenate([*old, packed[: fresh * size]]) if old else packed
         name = folder.write_states("states", partition, content, size, sum(count for _, count in levels))
         replaced = [run.file for run in plan.visited[rewritten:]]
-        visited[rewritten:] = [Run(name, len(numbering.layouts) - 1, _joined(levels))]
-    return Merged(
+        visited[rewritten:] = [StateFile(name, len(numbering.layouts) - 1, _joined(levels))]
+    return MergeResult(
         partition,
         visited,
         replaced,
@@ -295,7 +295,7 @@ def _first_for_each(deciding: list[tuple[int, int]]) -> list[tuple[int, int]]:
 class _TransitionRows:
     """Transitions of a task on their way to the tables."""
 
-    def __init__(self, tables: Tables, fields: Fields, depth: int, partition: int) -> None:
+    def __init__(self, tables: WorkerTables, fields: Fields, depth: int, partition: int) -> None:
         self.tables, self.fields, self.depth, self.partition = tables, fields, depth, partition
         self._packed: Packed = np.zeros(0, np.uint8)
         self._states: Any = None
@@ -306,7 +306,7 @@ class _TransitionRows:
         self._packed = packed
         self._states = self.tables.keys(self.fields, packed, self.fields.size, states)
 
-    def add(self, expanded: Expanded) -> None:
+    def add(self, expanded: Expansion) -> None:
         """Successors of some of these states."""
         words = self.fields.words
         positions = np.repeat(expanded.positions, np.maximum(expanded.degrees, 0))
@@ -325,7 +325,7 @@ class _TransitionRows:
         self._parts = []
 
 
-def _to_rewrite(runs: list[Run], layout: int) -> int:
+def _to_rewrite(runs: list[StateFile], layout: int) -> int:
     """The first file whose states are rewritten together with new ones: few big files are read faster than many small ones.
 
     All files are rewritten if some have another layout. Otherwise the last ones are, when many are of like size. So a state
@@ -367,22 +367,22 @@ class Predecessor(NamedTuple):
     action: int
 
 
-def find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[Plan]) -> Iterator[Predecessor]:
+def find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[PartitionTask]) -> Iterator[Predecessor]:
     """For each wanted state the first of a partition's states that leads to it, if one does."""
     with _no_garbage_collection():
         yield from _find_predecessors(job, wanted, plans)
 
 
-def _find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[Plan]) -> Iterator[Predecessor]:
+def _find_predecessors(job: Job, wanted: list[Numbers], plans: Iterator[PartitionTask]) -> Iterator[Predecessor]:
     (_, core, folder, _), numbering = known_of(job)
     open_ones = set(range(len(wanted)))
     hashes = [hash_of(list(numbers), core.wire.arrays.weight) & int(HASH_MASK) for numbers in wanted]
     found: list[Predecessor] = []
 
-    def look(packed: Packed) -> Callable[[Expanded, bool], None]:
+    def look(packed: Packed) -> Callable[[Expansion, bool], None]:
         fields: Fields = core.wire
 
-        def take(expanded: Expanded, sifted: bool) -> None:
+        def take(expanded: Expansion, sifted: bool) -> None:
             words = core.fields.words
             rows = expanded.linear[: expanded.size * (words + 1)].reshape(-1, words + 1)
             for number in sorted(open_ones):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from model_check.engines.spark.worker.core import PADDING, Packed
+from kspec.model_check.engines.spark.worker.core import PADDING, Packed
 
 _COUNT = struct.Struct("<I")
 MOST_STATES = 1 << 22

@@ -2,25 +2,24 @@
 
 from itertools import combinations
 
-from model_check.core.model import CONTROLLER, Note, when
-from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import NOW, is_the_choice, registered
-from model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
-from model_check.models.kafka.values import NO_TOPIC, Cluster, Process
-from model_check.models.parts import PARTITION
-from spec.controller.brokers import handle_broker_heartbeat, on_session_check
-from spec.controller.partitions import (
+from kspec.model_check.core.model import CONTROLLER, Note, when
+from kspec.model_check.models.kafka.board import Board
+from kspec.model_check.models.kafka.cluster import NOW, is_the_choice, registered
+from kspec.model_check.models.kafka.kraft.state import END, appended, cluster_of, controller_state
+from kspec.model_check.models.kafka.values import NO_TOPIC, ModelController, Process
+from kspec.model_check.models.parts import PARTITION, creation_of
+from kspec.spec.controller.brokers import handle_broker_heartbeat, on_session_check
+from kspec.spec.controller.partitions import (
     handle_alter_partition_reassignments,
-    handle_create_topics,
     handle_elect_leaders,
     on_unclean_election_check,
 )
-from spec.controller.state import ControllerStep
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.values import NO_LEADER, BrokerId, Offset
+from kspec.spec.controller.state import ControllerStep
+from kspec.spec.controller.topics.creation import handle_create_topics
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.values import NO_LEADER, BrokerId, Offset
 
 
 def add_control(board: Board) -> None:
@@ -41,9 +40,9 @@ def add_control(board: Board) -> None:
 
 def _add_creation(board: Board, leader: BrokerId) -> None:
     replicas = (leader, *(other for other in board.brokers if other != leader))
-    request = CreateTopicsRequest(PARTITION, replicas)
+    request = creation_of(replicas)
 
-    def create(cluster: Cluster) -> Cluster | None:
+    def create(cluster: ModelController) -> ModelController | None:
         if cluster.topic != NO_TOPIC:
             return None
         return cluster_of(handle_create_topics(board.kraft, controller_state(cluster), request, NOW).state)
@@ -61,7 +60,7 @@ def _add_creation(board: Board, leader: BrokerId) -> None:
 def _add_election(board: Board, leader: BrokerId) -> None:
     control = board.kraft
 
-    def elect(cluster: Cluster) -> Cluster | None:
+    def elect(cluster: ModelController) -> ModelController | None:
         if cluster.topic == NO_TOPIC:
             return None
         state = controller_state(cluster, first=leader)
@@ -83,7 +82,7 @@ def _add_unclean_election(board: Board, leader: BrokerId) -> None:
     """Kafka looks for partitions without a leader every five minutes, so this needs no occasion and has no bound."""
     control = board.kraft
 
-    def elect(cluster: Cluster) -> Cluster | None:
+    def elect(cluster: ModelController) -> ModelController | None:
         if cluster.topic == NO_TOPIC or cluster.topic.leader != NO_LEADER:
             return None
         state = controller_state(cluster, first=leader)
@@ -116,7 +115,7 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
     """Begin or (no `target`) cancel a reassignment, with `leader` as the preferred replica."""
     control = board.kraft
 
-    def reassign(cluster: Cluster) -> Cluster | None:
+    def reassign(cluster: ModelController) -> ModelController | None:
         topic = cluster.topic
         # A target that the partition already has is no step. It would change the order of preference alone, which is not
         # kept here; and whether that changes depends on the brokers' ids, so they would not be interchangeable.
@@ -146,18 +145,18 @@ def _add_reassignment(board: Board, leader: BrokerId, target: frozenset[BrokerId
 # ---- fencing
 
 
-def is_up_as_registered(cluster: Cluster, replica: BrokerId, process: Process) -> bool:
+def is_up_as_registered(cluster: ModelController, replica: BrokerId, process: Process) -> bool:
     """Whether a broker is up in the broker epoch with which it is registered: only a lost session can fence it."""
     return process.up and process.life.broker_epoch == registered(cluster, replica).broker_epoch
 
 
 def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
     slots, control = board.slots, board.kraft
-    stops = board.parameters["unclean_shutdowns"] + board.parameters["clean_shutdowns"]
+    stops = board.stops_uncleanly or board.parameters["clean_shutdowns"]
     if not stops and not board.parameters["fencings"]:
         return
 
-    def fence(cluster: Cluster) -> Cluster | None:
+    def fence(cluster: ModelController) -> ModelController | None:
         if cluster.topic == NO_TOPIC or registered(cluster, replica).fenced:
             return None
         state = controller_state(cluster, first=successor, silent=replica)
@@ -192,7 +191,7 @@ def _add_fencing(board: Board, replica: BrokerId, successor: BrokerId) -> None:
 
 
 def heartbeat(
-    board: Board, cluster: Cluster, process: Process, unread: int, first: BrokerId, shutdown: bool
+    board: Board, cluster: ModelController, process: Process, unread: int, first: BrokerId, shutdown: bool
 ) -> ControllerStep:
     """The controller's handling of a broker's heartbeat."""
     request = BrokerHeartbeatRequest(

@@ -2,24 +2,30 @@
 
 from typing import Any
 
-from model_check.core.model import REFUSED, Effect, Local, Note, View, then, when
-from model_check.models.kafka.board import Board, read_change
-from model_check.models.kafka.kraft.reading import Reading
-from model_check.models.kafka.kraft.state import registration
-from model_check.models.kafka.party import Held, broker, partition_of
-from model_check.models.kafka.reductions import Following, Reduction, followed_in, is_time_to_follow, may_wait_to_follow
-from model_check.models.kafka.replication import held_after
-from model_check.models.kafka.values import (
-    NO_TOPIC,
-    Change,
-    Image,
-    Process,
-    Topic,
+from kspec.model_check.core.model import REFUSED, Effect, Local, Note, View, then, when
+from kspec.model_check.models.kafka.board import Board, read_change
+from kspec.model_check.models.kafka.kraft.reading import Reading
+from kspec.model_check.models.kafka.kraft.state import registration
+from kspec.model_check.models.kafka.party import PartyState, broker, partition_of
+from kspec.model_check.models.kafka.reductions import (
+    LeaderToFollow,
+    Reduction,
+    followed_in,
+    is_time_to_follow,
+    may_wait_to_follow,
 )
-from model_check.models.parts import LATE
-from spec.broker.roles import apply_change
-from spec.metadata import PartitionRegistration, local_change
-from spec.values import NO_EPOCH, BrokerId, Epoch
+from kspec.model_check.models.kafka.replication import held_after
+from kspec.model_check.models.kafka.values import (
+    NO_TOPIC,
+    Image,
+    MetadataChange,
+    Process,
+    TopicRegistration,
+)
+from kspec.model_check.models.parts import LATE
+from kspec.spec.broker.roles import apply_change
+from kspec.spec.metadata import PartitionRegistration, local_change
+from kspec.spec.values import NO_EPOCH, BrokerId, Epoch
 
 
 def add_metadata(board: Board, most: int) -> None:
@@ -29,12 +35,14 @@ def add_metadata(board: Board, most: int) -> None:
             _add_replay(board, replica, steps, board.change_after(replica, steps), _time_to_follow(board, replica, steps))
 
 
-def whole(topic: Topic) -> PartitionRegistration | None:
+def whole(topic: TopicRegistration) -> PartitionRegistration | None:
     """The partition as a value of `spec`, if it exists."""
     return None if topic == NO_TOPIC else registration(topic)
 
 
-def apply_image(board: Board, replica: BrokerId, before: Image | None, after: Image, held: Held, process: Process) -> Held:
+def apply_image(
+    board: Board, replica: BrokerId, before: Image | None, after: Image, held: PartyState, process: Process
+) -> PartyState:
     """A broker's state when it has applied one image, and now applies another."""
     rules = board.rules[replica]
     own = broker(rules, replica, process, after.brokers)
@@ -48,13 +56,13 @@ def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
     if not board.reduces(Reduction.EARLY_FOLLOWING) or not may_wait_to_follow(protocol, board.asks_who_has_read):
         return []
 
-    def follow(reading: Reading) -> Following | None:
+    def follow(reading: Reading) -> LeaderToFollow | None:
         change = read_change(steps, reading)
         return None if change is None else followed_in(change.after.topic, replica)
 
     others = [other for other in board.brokers if other != replica]
 
-    def ready(following: Following | None, own: Epoch, *epochs: Epoch) -> bool:
+    def ready(following: LeaderToFollow | None, own: Epoch, *epochs: Epoch) -> bool:
         if following is None:
             return False
         leads_in = dict(zip(others, epochs, strict=True)).get(following.leader, NO_EPOCH)
@@ -67,10 +75,10 @@ def _time_to_follow(board: Board, replica: BrokerId, steps: int) -> list[Local]:
 def _add_replay(board: Board, replica: BrokerId, steps: int, change: View, time_to_follow: list[Local]) -> None:
     slots, held = board.slots, board.held(replica)
 
-    def replay(change: Change | None, process: Process, *before: Any) -> object:
+    def replay(change: MetadataChange | None, process: Process, *before: Any) -> object:
         if change is None:
             return REFUSED
-        return apply_image(board, replica, change.before, change.after, Held(*before), process)
+        return apply_image(board, replica, change.before, change.after, PartyState(*before), process)
 
     board.model.action(
         "ReplayMetadata",

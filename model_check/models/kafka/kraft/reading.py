@@ -6,9 +6,9 @@ the one before: see `model_check.models.kafka.reductions`.
 
 from typing import TypeAlias
 
-from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, is_same_to
-from model_check.models.kafka.values import Image
-from spec.values import BrokerId
+from kspec.model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, is_same_to
+from kspec.model_check.models.kafka.values import Image
+from kspec.spec.values import BrokerId
 
 Reading: TypeAlias = tuple[Image, ...]
 

@@ -5,23 +5,23 @@ one broker only. The metadata log is not kept as records but as the images after
 batch, and a broker takes whole batches.
 """
 
-from model_check.models.kafka.cluster import NOW, in_order
-from model_check.models.kafka.values import NO_TOPIC, Cluster, Topic
-from model_check.models.parts import PARTITION
-from spec.controller.rules.brokers import Session
-from spec.controller.state import AppendRecords, ControllerState, ControllerStep
-from spec.metadata import MetadataImage, PartitionRecord, PartitionRegistration
-from spec.step import Reply
-from spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, Offset
+from kspec.model_check.models.kafka.cluster import NOW, in_order
+from kspec.model_check.models.kafka.values import NO_TOPIC, ModelController, TopicRegistration
+from kspec.model_check.models.parts import PARTITION
+from kspec.spec.controller.rules.brokers import BrokerSession
+from kspec.spec.controller.state import AppendRecords, ControllerState, ControllerStep
+from kspec.spec.metadata import MetadataImage, PartitionRecord, PartitionRegistration
+from kspec.spec.step import Reply
+from kspec.spec.values import NO_LEADER, UNKNOWN_OFFSET, BrokerId, Epoch, MonotonicMs, Offset
 
 END = Offset(1_000)
 """The end of the metadata log; the rules only ask which brokers lag behind it."""
 
 
-LONG_AGO = 0
+LONG_AGO = MonotonicMs(0)
 
 
-def registration(topic: Topic, first: BrokerId = NO_LEADER) -> PartitionRegistration:
+def registration(topic: TopicRegistration, first: BrokerId = NO_LEADER) -> PartitionRegistration:
     """The partition as a value of `spec`, with `first` as its preferred replica."""
     return PartitionRegistration(
         replicas=in_order(topic.replicas, first),
@@ -37,9 +37,9 @@ def registration(topic: Topic, first: BrokerId = NO_LEADER) -> PartitionRegistra
     )
 
 
-def topic_of(partition: PartitionRegistration) -> Topic:
+def topic_of(partition: PartitionRegistration) -> TopicRegistration:
     """The partition as the model keeps it, without the order of preference."""
-    return Topic(
+    return TopicRegistration(
         replicas=frozenset(partition.replicas),
         isr=partition.isr,
         leader=partition.leader,
@@ -54,7 +54,7 @@ def topic_of(partition: PartitionRegistration) -> Topic:
 
 
 def controller_state(
-    cluster: Cluster, first: BrokerId = NO_LEADER, silent: BrokerId = NO_LEADER, end_offset: Offset = END
+    cluster: ModelController, first: BrokerId = NO_LEADER, silent: BrokerId = NO_LEADER, end_offset: Offset = END
 ) -> ControllerState:
     """The controller's state, with `first` as the preferred replica, and one broker `silent` for too long.
 
@@ -63,7 +63,7 @@ def controller_state(
     partitions = () if cluster.topic == NO_TOPIC else (PartitionRecord(PARTITION, registration(cluster.topic, first)),)
     brokers = tuple(sorted(cluster.brokers))
     sessions = tuple(
-        Session(
+        BrokerSession(
             entry.broker,
             LONG_AGO if entry.fenced or entry.broker == silent else NOW,
             Offset(end_offset - 1),
@@ -74,12 +74,12 @@ def controller_state(
     return ControllerState(Epoch(0), MetadataImage(end_offset, brokers, partitions), sessions)
 
 
-def cluster_of(state: ControllerState) -> Cluster:
+def cluster_of(state: ControllerState) -> ModelController:
     """The controller's slot after a decision."""
     topic = topic_of(state.image.partitions[0].registration) if state.image.partitions else NO_TOPIC
     brokers = frozenset(entry._replace(registered_at=Offset(0)) for entry in state.image.brokers)
     leaving = frozenset(session.broker for session in state.sessions if session.controlled_shutdown_offset != UNKNOWN_OFFSET)
-    return Cluster(topic, brokers, leaving)
+    return ModelController(topic, brokers, leaving)
 
 
 def appended(step: ControllerStep) -> bool:
@@ -88,5 +88,5 @@ def appended(step: ControllerStep) -> bool:
 
 
 def answer_of(step: ControllerStep) -> object:
-    """What the controller answers."""
+    """The controller's answer."""
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))

@@ -1,4 +1,4 @@
-"""What the model `kafka` promises for runs (of the model) without end, if nothing that heals is put off for ever.
+"""Promises of the model `kafka` for runs (of the model) without end, if nothing that heals is put off for ever.
 
 Disturbances are not fair: they need not happen, and their budgets end them. What heals is fair, each action to each party
 that waits for it, because Kafka tries again or has a timeout: see docs/kafka-model.md for the reason of each.
@@ -6,16 +6,17 @@ that waits for it, because Kafka tries again or has a timeout: see docs/kafka-mo
 
 from functools import partial
 
-from model_check.core.model import Case, LivenessProperty, Local, when
-from model_check.core.temporal import weak
-from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import is_current_epoch, registered
-from model_check.models.kafka.party import Log
-from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Memory, Process
-from model_check.models.parts import Role
-from spec.broker.rules.isr.proposal import nothing_pending
-from spec.broker.rules.lifecycle import BrokerState
-from spec.values import BrokerId
+from kspec.model_check.core.model import LivenessProperty, Local, PropertyCase, when
+from kspec.model_check.core.temporal import weak
+from kspec.model_check.models.kafka.board import Board
+from kspec.model_check.models.kafka.cluster import is_current_epoch, registered
+from kspec.model_check.models.kafka.party import Log
+from kspec.model_check.models.kafka.values import NO_TOPIC, AnyCluster, ClientKnowledge, Memory, Process
+from kspec.model_check.models.parts import Role
+from kspec.spec.broker.rules.isr.proposal import nothing_pending
+from kspec.spec.broker.rules.lifecycle import BrokerState
+from kspec.spec.claims import claim
+from kspec.spec.values import BrokerId
 
 HEALING = (
     weak("ReplayMetadata", of=("broker",)),
@@ -58,51 +59,56 @@ def add_liveness(board: Board) -> None:
             "BrokerComesBack",
             "leads-to",
             tuple(_comes_back(board, broker) for broker in board.brokers),
-            "a broker that is down, fenced or in controlled shutdown is up and unfenced again",
+            claim("BrokerComesBack", "kafka"),
         ),
         LivenessProperty(
             "LeaderTakesOffice",
             "leads-to",
             (_takes_office(board),),
-            "a partition without a true leader gets one, or no broker is up",
+            claim("LeaderTakesOffice", "kafka"),
         ),
         LivenessProperty(
             "IsrChangeCompletes",
             "leads-to",
             tuple(_completes(board, broker) for broker in board.brokers),
-            "a pending ISR change is granted, refused or superseded, or its leader is deposed",
+            claim("IsrChangeCompletes", "kafka"),
         ),
         LivenessProperty(
             "WriteIsAnswered",
             "leads-to",
             tuple(_is_answered(board, broker, value) for value in values for broker in board.brokers),
-            "a write with acks=all is acknowledged or refused, or its leader stops (requests never time out here)",
+            claim("WriteIsAnswered", "kafka"),
         ),
         LivenessProperty(
             "AcknowledgedIsReplicated",
             "leads-to",
             tuple(_is_replicated(board, value) for value in values),
-            "an acknowledged record is in the log of every replica",
+            claim("AcknowledgedIsReplicated", "kafka"),
         ),
         LivenessProperty(
             "ActiveReplicaJoinsIsr",
             "leads-to",
             tuple(_joins(board, broker) for broker in board.brokers),
-            "a replica whose broker is up and unfenced is in the ISR at some time, or the broker is not up and unfenced",
+            claim("ActiveReplicaJoinsIsr", "kafka"),
         ),
         LivenessProperty(
             "IsrIsWholeAgain",
             "leads-to",
             (_is_whole(board),),
-            "an ISR that lacks a replica is at some time the whole set of replicas",
+            claim("IsrIsWholeAgain", "kafka"),
         ),
     ]
+    if board.parameters["reassignments"]:
+        ends = (_ends(board),)
+        board.model.liveness.append(
+            LivenessProperty("ReassignmentEnds", "leads-to", ends, claim("ReassignmentEnds", "kafka"))
+        )
 
 
-def _unless(premise: Local, label: str) -> Case:
+def _unless(premise: Local, label: str) -> PropertyCase:
     """A case: the goal is that a condition no longer holds."""
     function = premise.function
-    return Case(label, ((premise,),), ((when(lambda *values: not function(*values), *premise.reads),),))
+    return PropertyCase(label, ((premise,),), ((when(lambda *values: not function(*values), *premise.reads),),))
 
 
 def takes_part(broker: BrokerId, cluster: AnyCluster, process: Process) -> bool:
@@ -113,7 +119,7 @@ def takes_part(broker: BrokerId, cluster: AnyCluster, process: Process) -> bool:
     return is_up and wanted and process.life.state == BrokerState.RUNNING
 
 
-def _comes_back(board: Board, broker: BrokerId) -> Case:
+def _comes_back(board: Board, broker: BrokerId) -> PropertyCase:
     slots = board.slots
     is_away = when(lambda *values: not takes_part(broker, *values), slots.cluster, slots.process[broker])
     return _unless(is_away, f"broker {broker}")
@@ -133,16 +139,16 @@ def _leads(cluster: AnyCluster, *others: Role | Process) -> bool:
     )
 
 
-def _takes_office(board: Board) -> Case:
+def _takes_office(board: Board) -> PropertyCase:
     slots = board.slots
     everybody = (*slots.role.values(), *slots.process.values())
     exists = when(lambda cluster: cluster.topic != NO_TOPIC, slots.cluster)
     in_office = when(_leads, slots.cluster, *everybody)
     nobody_up = when(lambda *processes: not any(process.up for process in processes), *slots.process.values())
-    return Case("the partition", ((exists,),), ((in_office,), (nobody_up,)))
+    return PropertyCase("the partition", ((exists,),), ((in_office,), (nobody_up,)))
 
 
-def _completes(board: Board, leader: BrokerId) -> Case:
+def _completes(board: Board, leader: BrokerId) -> PropertyCase:
     pending = when(lambda role: role.leader == leader and not nothing_pending(role.isr), board.slots.role[leader])
     return _unless(pending, f"leader {leader}")
 
@@ -151,7 +157,7 @@ def _waits(value: int, memory: Memory) -> bool:
     return any(waiting.request == value for waiting in memory.waiting)
 
 
-def _is_answered(board: Board, leader: BrokerId, value: int) -> Case:
+def _is_answered(board: Board, leader: BrokerId, value: int) -> PropertyCase:
     return _unless(when(partial(_waits, value), board.slots.memory[leader]), f"record {value} at broker {leader}")
 
 
@@ -160,18 +166,18 @@ def _holds(broker: BrokerId, value: int, cluster: AnyCluster, log: Log) -> bool:
     return not assigned or any(record.value == value for record in log.log.records)
 
 
-def _is_replicated(board: Board, value: int) -> Case:
+def _is_replicated(board: Board, value: int) -> PropertyCase:
     slots = board.slots
     told = when(lambda clients: _is_told(value, clients), slots.clients)
     everywhere = tuple(when(partial(_holds, broker, value), slots.cluster, slots.log[broker]) for broker in board.brokers)
-    return Case(f"record {value}", ((told,),), (everywhere,))
+    return PropertyCase(f"record {value}", ((told,),), (everywhere,))
 
 
-def _is_told(value: int, clients: Clients) -> bool:
+def _is_told(value: int, clients: ClientKnowledge) -> bool:
     return any(placed.record.value == value for placed in clients.told)
 
 
-def _joins(board: Board, broker: BrokerId) -> Case:
+def _joins(board: Board, broker: BrokerId) -> PropertyCase:
     def is_kept_out(cluster: AnyCluster, process: Process) -> bool:
         is_candidate = broker in cluster.topic.replicas - cluster.topic.removing
         return is_candidate and broker not in cluster.topic.isr and takes_part(broker, cluster, process)
@@ -179,6 +185,11 @@ def _joins(board: Board, broker: BrokerId) -> Case:
     return _unless(when(is_kept_out, board.slots.cluster, board.slots.process[broker]), f"broker {broker}")
 
 
-def _is_whole(board: Board) -> Case:
+def _ends(board: Board) -> PropertyCase:
+    under_way = when(lambda cluster: bool(cluster.topic.adding or cluster.topic.removing), board.slots.cluster)
+    return _unless(under_way, "the partition")
+
+
+def _is_whole(board: Board) -> PropertyCase:
     lacks = when(lambda cluster: cluster.topic.isr != cluster.topic.replicas, board.slots.cluster)
     return _unless(lacks, "the partition")

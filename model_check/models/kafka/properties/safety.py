@@ -1,21 +1,32 @@
-"""What the model `kafka` must satisfy in every state: what replication rests on, and what its users rely on."""
+"""Properties of every state of the model `kafka`: what replication rests on, and what its users rely on."""
 
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations, pairwise
 
-from model_check.core.model import Local, View, when
-from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import registered
-from model_check.models.kafka.party import Log, latest_offset
-from model_check.models.kafka.values import NO_TOPIC, AnyCluster, Clients, Cluster, Process, Topic
-from model_check.models.parts import Role
-from spec.broker.rules.isr.proposal import maximal_isr
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.list_offsets import ListOffsetsResponse
-from spec.metadata import NOBODY
-from spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
-from spec.zookeeper.protocol import LiveBroker
+from kspec.model_check.core.model import Local, View, when
+from kspec.model_check.models.carriers import LOG, ModelLog, empty_log, follows_from_its_records
+from kspec.model_check.models.kafka.board import Board
+from kspec.model_check.models.kafka.cluster import registered
+from kspec.model_check.models.kafka.party import Log, latest_offset
+from kspec.model_check.models.kafka.values import (
+    NO_TOPIC,
+    AnyCluster,
+    ClientKnowledge,
+    ModelController,
+    Process,
+    TopicRegistration,
+)
+from kspec.model_check.models.parts import Role
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.isr.proposal import maximal_isr
+from kspec.spec.claims import claim
+from kspec.spec.log.epoch_history import describes_any
+from kspec.spec.log.local_log import truncate_if_longer
+from kspec.spec.messages.list_offsets import ListOffsetsResponse
+from kspec.spec.metadata import NOBODY
+from kspec.spec.values import NO_BROKER_EPOCH, NO_LEADER, BrokerId, Error
+from kspec.spec.zookeeper.protocol import LiveBroker
 
 
 def add_properties(board: Board) -> None:
@@ -25,6 +36,7 @@ def add_properties(board: Board) -> None:
     _candidates(board)
     _isr(board)
     _logs(board)
+    _histories(board)
     in_office = _in_office(board)
     _acknowledged(board, in_office)
     _reads(board)
@@ -35,7 +47,7 @@ def add_properties(board: Board) -> None:
 
 def _types(board: Board) -> None:
     def log_ok(log: Log) -> bool:
-        history = log.log.epoch_history.entries if hasattr(log.log.epoch_history, "entries") else ()
+        history = log.log.epoch_history.entries
         ordered = all(
             one.leader_epoch < other.leader_epoch and one.start_offset < other.start_offset
             for one, other in pairwise(history)
@@ -45,7 +57,7 @@ def _types(board: Board) -> None:
     board.model.always(
         "TypeOk",
         [when(log_ok, board.slots.log[broker]) for broker in board.brokers],
-        "a log starts at or before its high watermark, which is at or before its end; its epochs grow with its offsets",
+        claim("TypeOk", "kafka"),
         None,
     )
 
@@ -55,17 +67,19 @@ def _leadership(board: Board) -> None:
     model.always(
         "LeaderInIsr",
         [when(lambda topic: topic.leader == NO_LEADER or topic.leader in topic.isr, current)],
-        "the controller's leader is in its ISR, or there is none",
+        claim("LeaderInIsr", "kafka"),
         "SomebodyLeads",
     )
-    model.sometimes("SomebodyLeads", [when(lambda topic: topic.leader != NO_LEADER, current)], "the partition has a leader")
+    model.sometimes(
+        "SomebodyLeads", [when(lambda topic: topic.leader != NO_LEADER, current)], claim("SomebodyLeads", "kafka")
+    )
 
 
 def _eligible_view(board: Board, broker: BrokerId) -> View:
     """The log of a broker that may be elected cleanly, sooner or later: it is up as registered, and ISR or ELR list it."""
     slots = board.slots
 
-    def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> RecordLog | None:
+    def log_of_candidate(cluster: AnyCluster, process: Process, log: Log) -> ModelLog | None:
         is_up = process.up and process.life.broker_epoch == registered(cluster, broker).broker_epoch
         return log.log if is_up and _is_listed(board, cluster, broker) else None
 
@@ -83,7 +97,7 @@ def _is_listed(board: Board, cluster: AnyCluster, broker: BrokerId) -> bool:
     topic = cluster.topic
     if broker not in topic.replicas & (topic.isr | topic.elr):
         return False
-    if isinstance(cluster, Cluster) or topic.isr == {broker}:
+    if isinstance(cluster, ModelController) or topic.isr == {broker}:
         return True
     session = LiveBroker(broker, registered(cluster, broker).broker_epoch)
     return session._replace(broker_epoch=board.zookeeper.protocol.epoch_of(session)) in cluster.live
@@ -93,29 +107,29 @@ def _candidates(board: Board) -> None:
     model, views, slots = board.model, board.views, board.slots
     candidate = {broker: _eligible_view(board, broker) for broker in board.brokers}
 
-    def has_committed(mine: RecordLog, log: RecordLog | None) -> bool:
+    def has_committed(mine: ModelLog, log: ModelLog | None) -> bool:
         return log is None or mine.agrees_below(log, mine.end_offset)
 
     model.always(
         "CommittedOnNextLeader",
         [when(has_committed, views.committed[one], candidate[other]) for one, other in board.pairs()],
-        "a committed record (below any replica's high watermark) is on every possible next leader",
+        claim("CommittedOnNextLeader", "kafka"),
         "LeaderHasCommitted",
     )
 
-    def has_acknowledged(clients: Clients, log: RecordLog | None) -> bool:
+    def has_acknowledged(clients: ClientKnowledge, log: ModelLog | None) -> bool:
         return log is None or all(log.read(one.offset, 1) == (one.record,) for one in clients.told)
 
     model.always(
         "AcknowledgedOnNextLeader",
         [when(has_acknowledged, slots.clients, candidate[broker]) for broker in board.brokers],
-        "an acknowledged record is on every possible next leader",
+        claim("AcknowledgedOnNextLeader", "kafka"),
         "Acknowledged",
     )
     model.sometimes(
         "Acknowledged",
         [when(lambda clients: len(clients.told) > 0, slots.clients)],
-        "a record is acknowledged",
+        claim("Acknowledged", "kafka"),
     )
     model.sometimes(
         "LeaderHasCommitted",
@@ -123,15 +137,17 @@ def _candidates(board: Board) -> None:
             when(lambda role, known, broker=broker: role.leader == broker and known.end_offset > 0, slots.role[broker], view)
             for broker, view in views.committed.items()
         ],
-        "a presumed leader has committed a record",
+        claim("LeaderHasCommitted", "kafka"),
     )
 
 
 def _isr(board: Board) -> None:
     model, slots, views = board.model, board.slots, board.views
 
-    def known_to_leader(broker: BrokerId) -> Callable[[Role, Log], RecordLog]:
-        return lambda role, log: log.log.truncate_to(log.high_watermark) if role.leader == broker else EMPTY_LOG
+    nothing = empty_log(board.parameters)
+
+    def known_to_leader(broker: BrokerId) -> Callable[[Role, Log], ModelLog]:
+        return lambda role, log: log.log.truncate_to(log.high_watermark) if role.leader == broker else nothing
 
     presumed = {
         broker: model.view(
@@ -150,29 +166,27 @@ def _isr(board: Board) -> None:
     }
     true_isr = model.view("true ISR", lambda cluster: cluster.topic.isr, slots.cluster)
 
-    def member_agrees(member: BrokerId) -> Callable[[RecordLog, frozenset[BrokerId], Log], bool]:
+    def member_agrees(member: BrokerId) -> Callable[[ModelLog, frozenset[BrokerId], Log], bool]:
         return lambda known, isr, log: member not in isr or known.agrees_below(log.log, known.end_offset)
 
     by_default = not board.parameters["unclean_shutdowns"]
     model.always(
         "WeakIsr",
         [when(member_agrees(other), presumed[one], own_isr[one], slots.log[other]) for one, other in board.pairs()],
-        "every record below a presumed leader's high watermark is on every member of this leader's own ISR"
-        " (not so once a member has lost records)",
+        claim("WeakIsr", "kafka"),
         "LeaderHasCommitted",
         by_default=by_default and not board.parameters["reassignments"],
     )
     model.always(
         "StrongIsr",
         [when(member_agrees(other), presumed[one], true_isr, slots.log[other]) for one, other in board.pairs()],
-        "every record below a presumed leader's high watermark is on every member of the controller's ISR"
-        " (not so once a member has lost records)",
+        claim("StrongIsr", "kafka"),
         "LeaderHasCommitted",
         by_default=by_default,
     )
 
-    def covers(broker: BrokerId) -> Callable[[Role, Topic, Process], bool]:
-        def holds(role: Role, topic: Topic, process: Process) -> bool:
+    def covers(broker: BrokerId) -> Callable[[Role, TopicRegistration, Process], bool]:
+        def holds(role: Role, topic: TopicRegistration, process: Process) -> bool:
             in_office = topic.leader == broker and role.leader == broker and role.leader_epoch == topic.leader_epoch
             return not (in_office and board.answers(broker, process)) or topic.isr <= maximal_isr(role.isr)
 
@@ -181,7 +195,7 @@ def _isr(board: Board) -> None:
     model.always(
         "QuorumSuperset",
         [when(covers(broker), slots.role[broker], views.current, slots.process[broker]) for broker in board.brokers],
-        "the true leader's maximal ISR contains the controller's ISR",
+        claim("QuorumSuperset", "kafka"),
         "SomebodyLeads",
     )
 
@@ -198,7 +212,7 @@ def _logs(board: Board) -> None:
             )
             for one, other in combinations(board.brokers, 2)
         ],
-        "two replicas hold the same records below both their high watermarks",
+        claim("LogMatching", "kafka"),
         "TwoReplicasKnowOfCommit",
     )
     model.sometimes(
@@ -207,8 +221,37 @@ def _logs(board: Board) -> None:
             when(lambda log, other: min(log.high_watermark, other.high_watermark) > 0, slots.log[one], slots.log[other])
             for one, other in combinations(board.brokers, 2)
         ],
-        "two replicas know of a committed record",
+        claim("TwoReplicasKnowOfCommit", "kafka"),
     )
+
+
+def _histories(board: Board) -> None:
+    """The assumption of `EpochLog`: it keeps no records, and the history that it keeps is theirs.
+
+    Only a model whose logs are such can fail it. Up to 2.6 it fails, as in Kafka: a follower keeps an epoch that it had
+    opened as a leader and that has no record (KAFKA-10706), and records of an earlier epoch then erase the entries of both.
+    """
+    if board.parameters[LOG.name] != "epochs":
+        return
+    model, slots = board.model, board.slots
+    model.always(
+        "HistoryFollowsRecords",
+        [when(lambda log: follows_from_its_records(log.log), slots.log[broker]) for broker in board.brokers],
+        claim("HistoryFollowsRecords", "kafka"),
+        "TwoEpochsInHistory",
+        by_default=all(_keeps_history(board, rules.protocol) for rules in board.rules.values()),
+    )
+    model.sometimes(
+        "TwoEpochsInHistory",
+        [when(lambda log: len(log.log.epoch_history.entries) > 1, slots.log[broker]) for broker in board.brokers],
+        claim("TwoEpochsInHistory", "kafka"),
+    )
+
+
+def _keeps_history(board: Board, protocol: BrokerProtocol) -> bool:
+    """Whether a release keeps the epoch history that its records have."""
+    is_misled = board.parameters["epoch_file_losses"] and protocol.believes_epochs is describes_any
+    return protocol.truncate is not truncate_if_longer and not is_misled
 
 
 def _in_office(board: Board) -> dict[BrokerId, View]:
@@ -236,17 +279,17 @@ def _in_office(board: Board) -> dict[BrokerId, View]:
 def _acknowledged(board: Board, in_office: dict[BrokerId, View]) -> None:
     model, slots, views = board.model, board.slots, board.views
 
-    def holds_all(leads: bool, log: Log, clients: Clients) -> bool:
+    def holds_all(leads: bool, log: Log, clients: ClientKnowledge) -> bool:
         return not leads or all(log.log.read(one.offset, 1) == (one.record,) for one in clients.told)
 
-    def holds_committed(leads: bool, log: Log, known: RecordLog) -> bool:
+    def holds_committed(leads: bool, log: Log, known: ModelLog) -> bool:
         return not leads or known.agrees_below(log.log, known.end_offset)
 
     terms: list[Local] = [when(holds_all, in_office[broker], slots.log[broker], slots.clients) for broker in board.brokers]
     model.always(
         "AcknowledgedOnLeader",
         terms,
-        "the true leader holds every acknowledged record",
+        claim("AcknowledgedOnLeader", "kafka"),
         "AcknowledgedAcrossLeaders",
     )
     model.sometimes(
@@ -262,12 +305,12 @@ def _acknowledged(board: Board, in_office: dict[BrokerId, View]) -> None:
             )
             for broker in board.brokers
         ],
-        "there is a true leader after a record was acknowledged in an earlier epoch",
+        claim("AcknowledgedAcrossLeaders", "kafka"),
     )
     model.always(
         "LeaderCompleteness",
         [when(holds_committed, in_office[one], slots.log[one], views.committed[other]) for one, other in board.pairs()],
-        "the true leader holds every record that another replica knows to be committed",
+        claim("LeaderCompleteness", "kafka"),
         "LeaderHasCommitted",
     )
 
@@ -278,10 +321,10 @@ def _reads(board: Board) -> None:
     model.always(
         "ConsistentRead",
         [when(lambda clients: len({one.offset for one in clients.read}) == len(clients.read), slots.clients)],
-        "no two leaders ever show different records at the same offset to consumers",
+        claim("ConsistentRead", "kafka"),
         "Read",
     )
-    model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], "a consumer can read a record")
+    model.sometimes("Read", [when(lambda clients: len(clients.read) > 0, slots.clients)], claim("Read", "kafka"))
 
 
 def _promises_latest_offset(board: Board) -> bool:
@@ -314,7 +357,7 @@ def _latest_offset(board: Board, in_office: dict[BrokerId, View]) -> None:
             )
             for broker in board.brokers
         ],
-        "the true leader's latest offset is not before a record that consumers can have read",
+        claim("LatestOffset", "kafka"),
         "Read",
         by_default=_promises_latest_offset(board),
     )
@@ -334,18 +377,18 @@ def _once(board: Board) -> None:
             )
             for broker in board.brokers
         ],
-        "a log holds each record of an idempotent producer once, and in the order in which it was sent",
+        claim("OnceAndInOrder", "kafka"),
         "SentAgain",
     )
     left = board.budget("retries")
     assert left is not None
     most = board.parameters["retries"]
-    model.sometimes("SentAgain", [when(lambda number: number < most, left)], "a producer's request arrives again")
+    model.sometimes("SentAgain", [when(lambda number: number < most, left)], claim("SentAgain", "kafka"))
 
 
 def _unclean(board: Board) -> None:
     """A broker that has stopped without warning is trusted with nothing when it is back, until it has fetched."""
-    if not board.parameters["unclean_shutdowns"]:
+    if not board.stops_uncleanly:
         return
     model, slots = board.model, board.slots
 
@@ -367,7 +410,7 @@ def _unclean(board: Board) -> None:
             )
             for broker in board.brokers
         ],
-        "a broker that comes back from an unclean shutdown is neither in the ISR nor eligible before it has fetched",
+        claim("UncleanExclusion", "kafka"),
         "ComesBack",
     )
     model.sometimes(
@@ -380,5 +423,5 @@ def _unclean(board: Board) -> None:
             )
             for broker in board.brokers
         ],
-        "a broker comes back from an unclean shutdown",
+        claim("ComesBack", "kafka"),
     )

@@ -8,25 +8,25 @@ broker is gone, or when it is replaced.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from model_check.core.model import CONTROLLER, REFUSED, Effect, Event, Message, Note, then, when
-from model_check.models.kafka.board import NOBODY_KNOWN, Board
-from model_check.models.kafka.cluster import NOW, registered
-from model_check.models.kafka.late import gone_with
-from model_check.models.kafka.party import Held, broker, partition_of
-from model_check.models.kafka.replication import held_after
-from model_check.models.kafka.stopping import add_power_loss, down_after_clean_stop, without_memory
-from model_check.models.kafka.values import (
+from kspec.model_check.core.model import CONTROLLER, REFUSED, Arrow, Effect, Event, Note, then, when
+from kspec.model_check.models.kafka.board import NOBODY_KNOWN, Board
+from kspec.model_check.models.kafka.cluster import NOW, registered
+from kspec.model_check.models.kafka.late import gone_with
+from kspec.model_check.models.kafka.party import PartyState, broker, partition_of
+from kspec.model_check.models.kafka.replication import held_after
+from kspec.model_check.models.kafka.stopping import add_unclean_stops, down_after_clean_stop, without_memory
+from kspec.model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
     NO_TOPIC,
     Inbox,
     Order,
     Process,
-    Told,
+    RequestKind,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper.control import once
-from model_check.models.kafka.zookeeper.state import (
+from kspec.model_check.models.kafka.zookeeper.control import once
+from kspec.model_check.models.kafka.zookeeper.state import (
     ZkDecision,
     decided_by,
     leader_and_isr,
@@ -34,23 +34,23 @@ from model_check.models.kafka.zookeeper.state import (
     zk_answer_of,
     zk_state,
 )
-from model_check.models.parts import LATE
-from spec.broker.lifecycle import begin_controlled_shutdown, start_again
-from spec.broker.recovery import after_clean_stop, recover
-from spec.broker.rules.lifecycle import BrokerState
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from spec.metadata import BrokerRegistration
-from spec.step import Reply, Step
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error
-from spec.zookeeper.broker import ZkReplica, handle_leader_and_isr, handle_stop_replica
-from spec.zookeeper.controller import handle_controlled_shutdown
-from spec.zookeeper.protocol import LiveBroker
+from kspec.model_check.models.parts import LATE
+from kspec.spec.broker.lifecycle import begin_controlled_shutdown, start_again
+from kspec.spec.broker.recovery import after_clean_stop, recover
+from kspec.spec.broker.rules.lifecycle import BrokerState
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from kspec.spec.metadata import BrokerRegistration
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Error
+from kspec.spec.zookeeper.broker import ZkReplica, handle_leader_and_isr, handle_stop_replica
+from kspec.spec.zookeeper.controller import handle_controlled_shutdown
+from kspec.spec.zookeeper.protocol import LiveBroker
 
 
 def add_zookeeper_brokers(board: Board) -> None:
     """Add the handling of requests, and the expired sessions and shutdowns that the budgets allow."""
-    unclean, clean = board.parameters["unclean_shutdowns"], board.parameters["clean_shutdowns"]
+    unclean, clean = board.stops_uncleanly, board.parameters["clean_shutdowns"]
     for replica in board.brokers:
         _add_handling(board, replica, answered=True)
         if unclean or clean:
@@ -60,7 +60,7 @@ def add_zookeeper_brokers(board: Board) -> None:
         if board.parameters["fencings"]:
             _add_expiry(board, replica)
         if unclean and board.may_stop(replica):
-            add_power_loss(board, replica, _stops_hearing(board, replica))
+            add_unclean_stops(board, replica, _stops_hearing(board, replica))
             _add_expiry_when_down(board, replica)
         if clean and board.may_stop(replica):
             _add_clean_stop(board, replica)
@@ -71,20 +71,22 @@ def add_zookeeper_brokers(board: Board) -> None:
 # ---- requests
 
 
-class Obeyed(NamedTuple):
+class BrokerAfterRequest(NamedTuple):
     """A broker that has handled a request: the controller epoch that it knows, its process, and what it holds."""
 
     controller_epoch: Epoch
     process: Process
-    held: Held
+    held: PartyState
 
 
-def handled(board: Board, replica: BrokerId, order: Order, known_controller: Epoch, process: Process, held: Held) -> Obeyed:
+def handled(
+    board: Board, replica: BrokerId, order: Order, known_controller: Epoch, process: Process, held: PartyState
+) -> BrokerAfterRequest:
     """A broker's state after it has handled a request."""
     rules = board.rules[replica]
     own = broker(rules, replica, process, NOBODY_KNOWN)._replace(shutting_down=False)
     before = ZkReplica(known_controller, partition_of(held))
-    if order.told == Told.LEAD_OR_FOLLOW:
+    if order.told == RequestKind.LEAD_OR_FOLLOW:
         step = handle_leader_and_isr(own, before, leader_and_isr(order), LATE)
     else:
         step = handle_stop_replica(own, before, stop_replica(order), LATE)
@@ -92,7 +94,7 @@ def handled(board: Board, replica: BrokerId, order: Order, known_controller: Epo
     assert isinstance(answer, Reply)
     effects = tuple(effect for effect in step.effects if not isinstance(effect, Reply))
     process = process._replace(published=process.published or answer.message == ErrorResponse(Error.NONE))
-    return Obeyed(after.controller_epoch, process, held_after(rules, own, Step(after.partition, effects), held))
+    return BrokerAfterRequest(after.controller_epoch, process, held_after(rules, own, Step(after.partition, effects), held))
 
 
 def _add_handling(board: Board, replica: BrokerId, *, answered: bool) -> None:
@@ -103,10 +105,10 @@ def _add_handling(board: Board, replica: BrokerId, *, answered: bool) -> None:
         return inbox._replace(orders=inbox.orders[1:])
 
     if answered:
-        asked: list[Event] = [Message(CONTROLLER, replica, "a request"), Message(replica, CONTROLLER, "the answer")]
+        asked: list[Event] = [Arrow(CONTROLLER, replica, "a request"), Arrow(replica, CONTROLLER, "the answer")]
         _add_order(board, "HandleRequest", replica, asked, head, done)
     else:
-        asked = [Message(CONTROLLER, replica, "a request"), Message(replica, CONTROLLER, "(the answer is lost)")]
+        asked = [Arrow(CONTROLLER, replica, "a request"), Arrow(replica, CONTROLLER, "(the answer is lost)")]
         _add_order(board, "HandleRequestUnanswered", replica, asked, head, None)
 
 
@@ -114,7 +116,7 @@ def _add_stray(board: Board, replica: BrokerId) -> None:
     def stray(inbox: Inbox) -> Order | None:
         return inbox.stray[0] if inbox.stray else None
 
-    asked: list[Event] = [Message(CONTROLLER, replica, "a request of a controller that has been replaced")]
+    asked: list[Event] = [Arrow(CONTROLLER, replica, "a request of a controller that has been replaced")]
     _add_order(board, "HandleStrayRequest", replica, asked, stray, lambda inbox: inbox._replace(stray=()))
 
 
@@ -135,9 +137,9 @@ def _add_order(
     def handle(order: Order | None, known_controller: Epoch, process: Process, *before: Any) -> object:
         if order is None:
             return REFUSED
-        held = Held(*before)
+        held = PartyState(*before)
         obeyed = handled(board, replica, order, known_controller, process, held)
-        if done is None and obeyed == Obeyed(known_controller, process, held):
+        if done is None and obeyed == BrokerAfterRequest(known_controller, process, held):
             return REFUSED
         return obeyed.controller_epoch, obeyed.process, *obeyed.held
 
@@ -204,7 +206,7 @@ def _add_expiry(board: Board, replica: BrokerId) -> None:
     board.model.action(
         "RenewSession",
         {"broker": replica},
-        events=[Message(replica, CONTROLLER, "registers again in ZooKeeper")],
+        events=[Arrow(replica, CONTROLLER, "registers again in ZooKeeper")],
         guards=[
             when(lambda cluster: registered(cluster, replica).fenced, cluster),
             when(lambda process: process.up, process),
@@ -273,7 +275,7 @@ def _add_clean_stop(board: Board, replica: BrokerId) -> None:
     runs_on = when(lambda process: process.up and process.life.state == BrokerState.RUNNING, process)
     waits = when(lambda process: process.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN, process)
     begun = then(process, lambda process: process._replace(life=begin_controlled_shutdown(process.life).state), process)
-    asks: list[Event] = [Message(replica, CONTROLLER, "wants to stop"), Message(CONTROLLER, replica, "what it leads still")]
+    asks: list[Event] = [Arrow(replica, CONTROLLER, "wants to stop"), Arrow(CONTROLLER, replica, "what it leads still")]
     exchange = _writes_no_more(board, replica)
     stopped = [
         then(slots.log[replica], lambda log: recover(after_clean_stop(log)).local, slots.log[replica]),
@@ -333,7 +335,7 @@ def _add_start(board: Board, replica: BrokerId) -> None:
     board.model.action(
         "Register",
         {"broker": replica},
-        events=[Note(replica, "starts"), Message(replica, CONTROLLER, "registers in ZooKeeper")],
+        events=[Note(replica, "starts"), Arrow(replica, CONTROLLER, "registers in ZooKeeper")],
         guards=[
             when(lambda cluster: registered(cluster, replica).fenced, cluster),
             when(lambda process: not process.up, process),

@@ -8,16 +8,16 @@ them and writes before the next is not seen: its write is refused.
 from collections.abc import Callable
 from itertools import combinations
 
-from model_check.core.model import CONTROLLER, Argument, Note
-from model_check.models.kafka.board import Board
-from model_check.models.kafka.cluster import NOW
-from model_check.models.kafka.values import NO_TOPIC, ZkCluster
-from model_check.models.kafka.zookeeper.state import ZkDecision, decided_by, live_now, partitions_of, zk_state
-from model_check.models.parts import PARTITION
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.metadata import NOBODY
-from spec.values import BrokerId, next_epoch
-from spec.zookeeper.controller import (
+from kspec.model_check.core.model import CONTROLLER, Argument, Note
+from kspec.model_check.models.kafka.board import Board
+from kspec.model_check.models.kafka.cluster import NOW
+from kspec.model_check.models.kafka.values import NO_TOPIC, ZkCluster
+from kspec.model_check.models.kafka.zookeeper.state import ZkDecision, decided_by, live_now, partitions_of, zk_state
+from kspec.model_check.models.parts import PARTITION
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.metadata import NOBODY
+from kspec.spec.values import BrokerId, next_epoch
+from kspec.spec.zookeeper.controller import (
     handle_elect_leaders,
     on_broker_change,
     on_failover,
@@ -49,7 +49,7 @@ def add_zookeeper_control(board: Board) -> None:
 
 
 def _brokers_come_and_go(board: Board) -> bool:
-    return any(board.parameters[kind] for kind in ("fencings", "clean_shutdowns", "unclean_shutdowns"))
+    return board.stops_uncleanly or any(board.parameters[kind] for kind in ("fencings", "clean_shutdowns"))
 
 
 def once(board: Board, chosen: BrokerId, outcome: Callable[[BrokerId], ZkDecision | None]) -> ZkDecision | None:

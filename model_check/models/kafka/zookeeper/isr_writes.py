@@ -5,29 +5,29 @@ lost with the connection to ZooKeeper. Then the leader, which still holds the lo
 connected. If that is refused, it checks whether the node holds its write. The controller may have written in between.
 """
 
-from model_check.core.model import CONTROLLER, REFUSED, Effect, Local, Message, Note, then, when
-from model_check.models.kafka.board import NOBODY_KNOWN, Board
-from model_check.models.kafka.party import Log, broker, leading
-from model_check.models.kafka.replication import led_after
-from model_check.models.kafka.values import (
+from kspec.model_check.core.model import CONTROLLER, REFUSED, Arrow, Effect, Local, Note, then, when
+from kspec.model_check.models.kafka.board import NOBODY_KNOWN, Board
+from kspec.model_check.models.kafka.party import Log, broker, leading
+from kspec.model_check.models.kafka.replication import led_after
+from kspec.model_check.models.kafka.values import (
     FIRST_CONTROLLER,
     NO_EXCHANGE,
-    Clients,
-    Exchange,
+    AlterPartitionExchange,
+    ClientKnowledge,
     Memory,
     Process,
-    Under,
+    RequestState,
     ZkCluster,
 )
-from model_check.models.kafka.zookeeper.state import node_of
-from model_check.models.parts import LATE, PARTITION, Role
-from spec.broker.leader.isr import handle_alter_partition_response
-from spec.broker.partition import Partition
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG
-from spec.values import BrokerId, Error
-from spec.zookeeper.broker import ZkReplica, outcome_of, write_of
-from spec.zookeeper.node import ConditionalWrite, was_written, write_partition
+from kspec.model_check.models.kafka.zookeeper.state import node_of
+from kspec.model_check.models.parts import LATE, PARTITION, Role
+from kspec.spec.broker.leader.isr import handle_alter_partition_response
+from kspec.spec.broker.partition import Partition
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.values import BrokerId, Error
+from kspec.spec.zookeeper.broker import ZkReplica, outcome_of, write_of
+from kspec.spec.zookeeper.node import ConditionalWrite, was_written, write_partition
 
 NO_PARTITION = Partition(PARTITION, LocalLog(EMPTY_LOG))
 
@@ -36,13 +36,13 @@ def add_isr_writes(board: Board, leader: BrokerId) -> None:
     """Add the writes of one leader. The decision to write is part of handling a fetch, or of a shrink."""
     slots = board.slots
     reads = (slots.cluster, slots.exchange[leader])
-    sent, written = _is(board, leader, Under.SENT), _is(board, leader, Under.WRITTEN)
+    sent, written = _is(board, leader, RequestState.SENT), _is(board, leader, RequestState.WRITTEN)
     writes = then(slots.cluster, _node_written, *reads)
-    asked = Message(leader, CONTROLLER, "setData: the ISR")
+    asked = Arrow(leader, CONTROLLER, "setData: the ISR")
     board.model.action(
         "WriteIsr",
         {"leader": leader},
-        events=[asked, Message(CONTROLLER, leader, "written, or the node is another")],
+        events=[asked, Arrow(CONTROLLER, leader, "written, or the node is another")],
         guards=[sent],
         effects=[writes, _answered(board, leader)],
         answer=Local(_outcome, reads),
@@ -52,7 +52,7 @@ def add_isr_writes(board: Board, leader: BrokerId) -> None:
     board.model.action(
         "WriteIsrUnconfirmed",
         {"leader": leader},
-        events=[asked, Message(CONTROLLER, leader, "(the confirmation is lost)")],
+        events=[asked, Arrow(CONTROLLER, leader, "(the confirmation is lost)")],
         guards=[sent, when(lambda process: process.up, slots.process[leader])],
         effects=[
             writes,
@@ -70,29 +70,29 @@ def add_isr_writes(board: Board, leader: BrokerId) -> None:
     )
 
 
-def _is(board: Board, leader: BrokerId, state: Under) -> Local:
+def _is(board: Board, leader: BrokerId, state: RequestState) -> Local:
     return when(lambda exchange: exchange.state == state, board.slots.exchange[leader])
 
 
-def _write(exchange: Exchange) -> ConditionalWrite:
+def _write(exchange: AlterPartitionExchange) -> ConditionalWrite:
     return write_of(ZkReplica(FIRST_CONTROLLER, NO_PARTITION), exchange.request)
 
 
-def _outcome(cluster: ZkCluster, exchange: Exchange) -> Error:
+def _outcome(cluster: ZkCluster, exchange: AlterPartitionExchange) -> Error:
     """Whether ZooKeeper has the ISR that is being written, after this attempt."""
     node, write = node_of(cluster.topic), _write(exchange)
     error = write_partition(node, cluster.controller_epoch, write).error
     return Error.NONE if error == Error.INVALID_UPDATE_VERSION and was_written(node, write) else error
 
 
-def _node_written(cluster: ZkCluster, exchange: Exchange) -> ZkCluster:
+def _node_written(cluster: ZkCluster, exchange: AlterPartitionExchange) -> ZkCluster:
     result = write_partition(node_of(cluster.topic), cluster.controller_epoch, _write(exchange))
     role, epoch = result.node.state, result.node.partition_epoch
     return cluster._replace(topic=cluster.topic._replace(isr=role.isr, partition_epoch=epoch))
 
 
-def _unconfirmed(cluster: ZkCluster, exchange: Exchange) -> object:
-    return exchange._replace(state=Under.WRITTEN) if _outcome(cluster, exchange) == Error.NONE else REFUSED
+def _unconfirmed(cluster: ZkCluster, exchange: AlterPartitionExchange) -> object:
+    return exchange._replace(state=RequestState.WRITTEN) if _outcome(cluster, exchange) == Error.NONE else REFUSED
 
 
 def _answered(board: Board, leader: BrokerId) -> Effect:
@@ -102,7 +102,13 @@ def _answered(board: Board, leader: BrokerId) -> Effect:
     succeeds = board.model.view("write succeeds", _succeeds, slots.cluster, slots.exchange[leader], key=leader)
 
     def take(
-        log: Log, role: Role, memory: Memory, exchange: Exchange, known: Clients, process: Process, succeeds: bool
+        log: Log,
+        role: Role,
+        memory: Memory,
+        exchange: AlterPartitionExchange,
+        known: ClientKnowledge,
+        process: Process,
+        succeeds: bool,
     ) -> object:
         if not process.up:
             return log, role, memory, NO_EXCHANGE, known
@@ -114,5 +120,5 @@ def _answered(board: Board, leader: BrokerId) -> Effect:
     return then(party, take, *party, slots.process[leader], succeeds)
 
 
-def _succeeds(cluster: ZkCluster, exchange: Exchange) -> bool:
+def _succeeds(cluster: ZkCluster, exchange: AlterPartitionExchange) -> bool:
     return exchange != NO_EXCHANGE and _outcome(cluster, exchange) == Error.NONE

@@ -7,25 +7,33 @@ not kept either, because a replaced controller makes no decisions here.
 
 from typing import NamedTuple
 
-from model_check.models.kafka.cluster import NOW, in_order
-from model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, order_for, repeats
-from model_check.models.kafka.values import FIRST_CONTROLLER, NO_TOPIC, Inbox, Order, Told, Topic, ZkCluster
-from model_check.models.parts import PARTITION
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
-from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
-from spec.metadata import BrokerRegistration
-from spec.step import Reply, Send
-from spec.values import NO_LEADER, BrokerId, Error, LeaderAndIsr
-from spec.zookeeper.controller import (
+from kspec.model_check.models.kafka.cluster import NOW, in_order
+from kspec.model_check.models.kafka.reductions import ALL_REDUCTIONS, Reduction, order_for, repeats
+from kspec.model_check.models.kafka.values import (
+    FIRST_CONTROLLER,
+    NO_TOPIC,
+    Inbox,
+    Order,
+    RequestKind,
+    TopicRegistration,
+    ZkCluster,
+)
+from kspec.model_check.models.parts import PARTITION
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from kspec.spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from kspec.spec.metadata import BrokerRegistration
+from kspec.spec.step import Reply, Send
+from kspec.spec.values import NO_LEADER, BrokerId, Error, LeaderAndIsr
+from kspec.spec.zookeeper.controller import (
     ZkControllerState,
     ZkPartition,
     ZkStep,
     handle_alter_partition,
     refuse_alter_partition,
 )
-from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
-from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol
+from kspec.spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
+from kspec.spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol
 
 
 class ZkDecision(NamedTuple):
@@ -44,12 +52,12 @@ class ZkDecision(NamedTuple):
 # ---- the controller
 
 
-def node_of(topic: Topic) -> PartitionNode:
+def node_of(topic: TopicRegistration) -> PartitionNode:
     """The partition's node."""
     return PartitionNode(LeaderAndIsr(topic.leader, topic.leader_epoch, topic.isr), FIRST_CONTROLLER, topic.partition_epoch)
 
 
-def partitions_of(topic: Topic, first: BrokerId = NO_LEADER) -> tuple[ZkPartition, ...]:
+def partitions_of(topic: TopicRegistration, first: BrokerId = NO_LEADER) -> tuple[ZkPartition, ...]:
     """The partition, if it exists, with `first` as its preferred replica."""
     if topic == NO_TOPIC:
         return ()
@@ -72,10 +80,10 @@ def live_now(rules: ZkControllerProtocol, brokers: frozenset[BrokerRegistration]
     return frozenset(live._replace(broker_epoch=rules.epoch_of(live)) for live in there)
 
 
-def topic_of(partition: ZkPartition) -> Topic:
+def topic_of(partition: ZkPartition) -> TopicRegistration:
     """The partition as the model keeps it, without the order of preference."""
     role = partition.node.state
-    return Topic(
+    return TopicRegistration(
         replicas=frozenset(partition.replicas),
         isr=role.isr,
         leader=role.leader,
@@ -106,7 +114,7 @@ def decided_by(before: ZkCluster, step: ZkStep) -> ZkDecision:
 
 
 def zk_answer_of(step: ZkStep) -> object:
-    """What the controller answers."""
+    """The controller's answer."""
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
 
 
@@ -136,9 +144,9 @@ def outcome_of_proposal(control: ZkController, cluster: ZkCluster, request: Alte
 def order_of(request: LeaderAndIsrRequest | StopReplicaRequest) -> Order:
     """A request as the model keeps it."""
     if isinstance(request, StopReplicaRequest):
-        told = Told.GIVE_UP if request.delete else Told.STOP_FETCHING
+        told = RequestKind.GIVE_UP if request.delete else RequestKind.STOP_FETCHING
         return Order(told, request.controller_epoch, request.broker_epoch, NO_TOPIC)
-    topic = Topic(
+    topic = TopicRegistration(
         replicas=frozenset(request.replicas),
         isr=request.isr,
         leader=request.leader,
@@ -147,7 +155,7 @@ def order_of(request: LeaderAndIsrRequest | StopReplicaRequest) -> Order:
         adding=request.adding,
         removing=request.removing,
     )
-    return Order(Told.LEAD_OR_FOLLOW, request.controller_epoch, request.broker_epoch, topic)
+    return Order(RequestKind.LEAD_OR_FOLLOW, request.controller_epoch, request.broker_epoch, topic)
 
 
 def leader_and_isr(order: Order) -> LeaderAndIsrRequest:
@@ -169,7 +177,7 @@ def leader_and_isr(order: Order) -> LeaderAndIsrRequest:
 
 def stop_replica(order: Order) -> StopReplicaRequest:
     """The request as the rules have it."""
-    delete = order.told == Told.GIVE_UP
+    delete = order.told == RequestKind.GIVE_UP
     return StopReplicaRequest(order.controller_epoch, order.broker_epoch, PARTITION, order.topic.leader_epoch, delete)
 
 

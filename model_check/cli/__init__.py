@@ -1,1 +1,0 @@
-"""The command `kspec`. It alone may import everything: engines, models, proofs."""

@@ -1,1 +1,0 @@
-"""`kspec conformance`: cases for any broker."""

@@ -1,6 +1,0 @@
-"""`kspec` for `spark-submit`: `spark-submit --py-files kspec.zip submit.py check MODEL --engine spark`."""
-
-from model_check.cli.main import main
-
-if __name__ == "__main__":
-    main()

@@ -1,1 +1,0 @@
-"""What every command of `kspec` needs of the terminal and the disk: output, progress, words for mistakes."""

@@ -1,1 +1,0 @@
-"""`kspec world`: the world around one real broker."""

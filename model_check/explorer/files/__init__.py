@@ -1,0 +1,1 @@
+"""A run as a file, and a file as a run."""

@@ -1,0 +1,1 @@
+"""Two sides: a run, and the same actions under other rules."""

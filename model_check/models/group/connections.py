@@ -1,0 +1,112 @@
+"""Requests on a consumer's connections: they are sent, lost with their connection, or arrive late."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from kspec.model_check.core.model import COORDINATOR, REFUSED, Arrow, Effect, Note, Slot, then, when
+from kspec.model_check.models.group.board import Board
+from kspec.model_check.models.group.values import GroupExchange, Lane, LateRequest, connection_of, number_of
+from kspec.spec.coordinator.runtime import CoordinatedGroup
+from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kspec.spec.values import Error
+
+Ask: TypeAlias = Callable[[Any], tuple[Any, GroupExchange | None] | None]
+"""Consumer and exchange after it asks something; the exchange is `None` if it has nothing to ask after all."""
+
+
+def add_request(
+    board: Board, consumer: int, lane: Lane, name: str, arguments: dict[str, Any], what: str, ask: Ask, *budget: Slot
+) -> None:
+    """Add an action by which a consumer sends a request, if it waits for no answer on that connection."""
+    own, exchange = board.slots.consumer[consumer], board.slots.exchange[connection_of(consumer, lane)]
+    moves = board.moves
+
+    def effect(state: Any, under_way: GroupExchange | None, *others: int) -> object:
+        found = None if under_way is not None else ask(state)
+        if found is None or any(left == 0 for left in others[len(moves) :]):
+            return REFUSED
+        after, request = found
+        sent = None if request is None else request._replace(moves=board.moved(others[: len(moves)]))
+        return (after, sent, *(left - 1 for left in others[len(moves) :]))
+
+    board.model.action(
+        name,
+        {"consumer": consumer, **arguments},
+        guards=[when(lambda under_way: under_way is None, exchange)],
+        effects=[then([own, exchange, *budget], effect, own, exchange, *moves, *budget)],
+        events=[Arrow(consumer, COORDINATOR, what)],
+    )
+
+
+def acknowledging(board: Board, exchange: Slot) -> Effect:
+    """The effect that a consumer knows of offsets that are committed, by the answer on a connection."""
+    acknowledged = list(board.slots.acknowledged.values())
+
+    def acknowledge(found: GroupExchange | None, *known: int) -> object:
+        assert found is not None
+        after = list(known)
+        match found.request, found.answer:
+            case OffsetCommitRequest(), OffsetCommitResponse(partitions):
+                for one, committed in zip(partitions, found.request.offsets, strict=True):
+                    if one.error == Error.NONE:
+                        after[one.partition] = max(after[one.partition], int(committed.offset))
+            case OffsetFetchRequest(), OffsetFetchResponse(Error.NONE, _, fetched):
+                for read in fetched:
+                    after[read.partition] = max(after[read.partition], int(read.offset))
+        return tuple(after) if len(after) > 1 else after[0]
+
+    return then(acknowledged, acknowledge, exchange, *acknowledged)
+
+
+def add_disconnect(board: Board, consumer: int, lane: Lane, on_lost: Callable[[Any], Any]) -> None:
+    """A connection breaks: its request is not handled, or its answer is lost. `on_lost` gives the consumer then."""
+    connection = connection_of(consumer, lane)
+    own, exchange, group = board.slots.consumer[consumer], board.slots.exchange[connection], board.slots.group
+    left = board.slots.left["disconnects"]
+
+    def effect(state: Any, found: GroupExchange | None, coordinated: CoordinatedGroup, number: int) -> object:
+        if found is None or number == 0:
+            return REFUSED
+        return on_lost(state), None, broken(coordinated, consumer, lane), number - 1
+
+    board.model.action(
+        "Disconnect" if lane == Lane.MEMBERSHIP else "DisconnectOffsets",
+        {"consumer": consumer},
+        guards=[when(lambda found: found is not None, exchange)],
+        effects=[then([own, exchange, group, left], effect, own, exchange, group, left)],
+        events=[Note(consumer, "loses its connection")],
+    )
+
+
+def broken(state: CoordinatedGroup, consumer: int, lane: Lane = Lane.MEMBERSHIP) -> CoordinatedGroup:
+    """The coordinator's state when a consumer's connection is gone: answers to it will go nowhere."""
+    live, dead = number_of(consumer, lane), number_of(consumer, lane, is_broken=True)
+    members = tuple(
+        one._replace(
+            join_request=dead if one.join_request == live else one.join_request,
+            sync_request=dead if one.sync_request == live else one.sync_request,
+        )
+        for one in state.latest.members
+    )
+    waiting = tuple(one._replace(number=dead) if one.number == live else one for one in state.waiting)
+    return state._replace(latest=state.latest._replace(members=members), waiting=waiting)
+
+
+def add_delay(board: Board, consumer: int, lane: Lane, on_lost: Callable[[Any], Any]) -> None:
+    """The connection breaks, and the request on it arrives later, or never."""
+    own, exchange = board.slots.consumer[consumer], board.slots.exchange[connection_of(consumer, lane)]
+    late, left = board.slots.late[consumer], board.slots.left["late_requests"]
+
+    def effect(state: Any, found: GroupExchange | None, before: LateRequest | None, number: int) -> object:
+        if found is None or found.is_taken or before is not None or number == 0:
+            return REFUSED
+        return on_lost(state), None, LateRequest(found.request, found.moves), number - 1
+
+    board.model.action(
+        "Delay" if lane == Lane.MEMBERSHIP else "DelayOffsets",
+        {"consumer": consumer},
+        guards=[when(lambda found: found is not None and not found.is_taken, exchange)],
+        effects=[then([own, exchange, late, left], effect, own, exchange, late, left)],
+        events=[Note(consumer, "gives up its connection, on which the request is still under way")],
+    )

@@ -1,0 +1,1 @@
+"""Searches through anything: shortest ways, runs that cover goals, shrinking."""
