@@ -1,39 +1,83 @@
-"""What a request of an administrator needs of the node that handles it: a controller, in a broker or in its own process."""
+"""The node that handles a request of an administrator: a controller, and where settings are described any node."""
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-from impl.broker.calls import Effect
-from impl.broker.cluster import Cluster, ClusterView
-from impl.metadata.records import LogRecord
-from spec.controller.topics.settings import TopicSettings
-from spec.values import TopicId
+from kspec.impl.broker.calls import Effect
+from kspec.impl.config.settings import SettingValues
+from kspec.impl.metadata.active import ActiveController
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.records import LogRecord
+from kspec.spec.controller.protocol import TopicSettings
+from kspec.spec.controller.rules.features import FeatureLevel, FeatureRange
+from kspec.spec.controller.topics.configs import MIN_INSYNC_REPLICAS, records_of_level
+from kspec.spec.metadata import MetadataRecord
+from kspec.spec.values import Epoch, TimestampMs
 
 
-class Settings(Protocol):
-    """The settings of a node."""
+@dataclass(slots=True)
+class MetadataObserver:
+    """A node that fetches the metadata log: how far it is, when it fetched last, and when it had everything (ms since 1970).
 
-    def __getitem__(self, name: str) -> Any: ...
+    Kafka: `LeaderState.ReplicaState`.
+    """
+
+    end_offset: int
+    fetched_ms: TimestampMs
+    caught_up_ms: TimestampMs
 
 
-class Administered(Protocol):
-    """A node that decides on topics and settings."""
+class Quorum(NamedTuple):
+    """The quorum of controllers: its one voter, where that is reached, its log, and who reads it. Kafka: `QuorumInfo`."""
+
+    voter: int
+    listener: str
+    host: str
+    port: int
+    epoch: Epoch
+    end_offset: int
+    observers: Mapping[int, MetadataObserver]
+
+
+class DescribedNode(Protocol):
+    """A node whose settings are described, and those of topics as it knows them."""
 
     topic_settings: TopicSettings
-    topic_deleted: list[Callable[[str, TopicId, int], list[Effect]]]
-    """Called when a topic is deleted, with its name, its id and the time."""
 
     @property
-    def cluster(self) -> ClusterView:
-        """What is known of the cluster."""
+    def image(self) -> ClusterImage:
+        """The image of the metadata log."""
 
     @property
-    def deciding(self) -> Cluster:
-        """The controller in this process."""
+    def node_id(self) -> int:
+        """The id of the node."""
 
     @property
-    def config(self) -> Settings:
+    def config(self) -> SettingValues:
         """The settings of the node."""
+
+
+class AdministeredNode(DescribedNode, Protocol):
+    """A node that decides on topics, settings, partitions and features."""
+
+    @property
+    def deciding(self) -> ActiveController:
+        """The controller of `spec` in it."""
+
+    @property
+    def supported_features(self) -> tuple[FeatureRange, ...]:
+        """The features that the controller can work with."""
+
+    @property
+    def features_of_nodes(self) -> tuple[tuple[FeatureRange, ...], ...]:
+        """The features that each node of the cluster can work with, the controller first."""
+
+    def features_at_start(self) -> tuple[FeatureLevel, ...]:
+        """The levels of a new cluster."""
+
+    def quorum(self) -> Quorum:
+        """The quorum that the controller leads."""
 
     def change_metadata(self, records: list[LogRecord]) -> list[Effect]:
         """Write records to the metadata log, and then act on them."""
@@ -41,5 +85,17 @@ class Administered(Protocol):
     def default_topic_settings(self) -> dict[str, str]:
         """The settings of a topic that sets none itself."""
 
-    def configure_replicas(self) -> None:
-        """Take the topics' settings as they are now."""
+
+def feature_records(node: AdministeredNode, levels: Iterable[FeatureLevel]) -> tuple[MetadataRecord, ...]:
+    """The records by which features have these levels."""
+    min_isr = node.default_topic_settings()[MIN_INSYNC_REPLICAS]
+    return tuple(record for level in levels for record in records_of_level(node.image.spec, level, min_isr))
+
+
+def first_records(node: AdministeredNode) -> list[LogRecord]:
+    """The records with which a new cluster begins: `metadata.version` first.
+
+    **Kafka:** `ActivationRecordsGenerator.recordsForEmptyLog`, which puts them into a metadata transaction; here they are
+    one batch.
+    """
+    return node.deciding.add(feature_records(node, node.features_at_start()))

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from itertools import chain
 
-from impl.broker.calls import Store
-from spec.broker.effects import BatchesAppended
+from kspec.impl.broker.calls import Store
+from kspec.spec.broker.effects import BatchesAppended
 
 
 def joined(stores: list[Store]) -> Store:

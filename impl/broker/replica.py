@@ -1,45 +1,34 @@
-"""A partition on this broker: what `spec` knows of it, its files, and who waits for it."""
+"""A partition on this broker: what `spec` knows of it, its files, who waits for it, and who is told when it changes."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Protocol
 
-from impl.broker.timers import Timer
-from impl.storage import LogConfig, PartitionFiles
-from impl.storage.config import log_config
-from spec.broker.clients.batches import BatchLimits
-from spec.broker.partition import BrokerSettings, Partition
-from spec.log.epoch_log import EpochLog
-from spec.values import PartitionId
-
-
-class Place(NamedTuple):
-    """A partition by its topic's name and its number."""
-
-    topic: str
-    partition: int
+from kspec.impl.broker.calls import DelayedOperation, FollowUp
+from kspec.impl.storage import LogConfig, PartitionFiles, TopicPartition
+from kspec.impl.storage.config import log_config
+from kspec.spec.broker.clients.batches import BatchLimits
+from kspec.spec.broker.partition import Broker, BrokerSettings, Partition
+from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.messages.fetch import FetchRequest
+from kspec.spec.values import MonotonicMs, PartitionId
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
-    """A request that waits: a fetch for more to read, or a deletion for followers. Kafka: `DelayedOperation`."""
+class PartitionObserver(Protocol):
+    """An observer of a partition's changes: a fetch session that has it, or the fetcher that copies it."""
 
-    replicas: list["Replica"]
-    deadline: int
-    look_again: Callable[["Replica", int], list[Any]]
-    """Called when a partition has changed, with the time: the effects, which answer the fetch if there is enough now."""
-    complete: Callable[[int], list[Any]]
-    """The effects that answer the fetch with what there is."""
-    done: bool = False
-    timer: Timer | None = None
-    """What waits for the deadline."""
-    any_change: bool = False
-    """Whether it looks again at each change of the partition's state, not only of its log and high watermark."""
+    @property
+    def waiting(self) -> Mapping[DelayedOperation, None]:
+        """The fetches that look again when there is more to read."""
+
+    def changed(self) -> None:
+        """The partition is another one now, in more than what its leader knows of followers."""
 
 
-def not_again(replica: "Replica", now: int) -> list[Any]:
-    """Nobody looks at a fetch again that is answered or forgotten."""
-    return []
+class PostponedFetch(Protocol):
+    """A follower's fetch that says nothing new but its time."""
+
+    def take_note(self) -> tuple[Broker, FetchRequest, MonotonicMs] | None:
+        """The fetch as its leader handles it, with its time; none if that has been done."""
 
 
 class Replica:
@@ -49,9 +38,12 @@ class Replica:
         "config",
         "files",
         "limits",
+        "observers",
         "offline",
+        "on_high_watermark",
         "partition",
         "place",
+        "postponed",
         "settings",
         "topic_config",
         "topic_id",
@@ -61,7 +53,12 @@ class Replica:
     )
 
     def __init__(
-        self, place: Place, topic_id: bytes, partition: Partition[EpochLog], files: PartitionFiles, config: Mapping[str, str]
+        self,
+        place: TopicPartition,
+        topic_id: bytes,
+        partition: Partition[EpochLog],
+        files: PartitionFiles,
+        config: Mapping[str, str],
     ) -> None:
         self.place = place
         self.topic_id = topic_id
@@ -71,10 +68,16 @@ class Replica:
         """Whether its files could not be written: it answers nothing any more."""
         self.unreadable = False
         """Whether compaction has met records that cannot be read: it is compacted no more."""
-        self.waiting: dict[Waiting, None] = {}
+        self.on_high_watermark: FollowUp | None = None
+        """Called when more is committed, or no longer the same, with the time. Kafka: `PartitionListener`."""
+        self.waiting: dict[DelayedOperation, None] = {}
         """The fetches that wait for more, in the order in which they came."""
-        self.watching: dict[Waiting, None] = {}
+        self.watching: dict[DelayedOperation, None] = {}
         """Those who wait for any change of the partition's state."""
+        self.observers: dict[PartitionObserver, None] = {}
+        """Those who have to know when it changes."""
+        self.postponed: dict[PostponedFetch, None] = {}
+        """Fetches of sessions that say nothing new but their time: they are handled when the partition is looked at."""
         self.configure(config)
 
     def configure(self, config: Mapping[str, str]) -> None:
@@ -84,15 +87,81 @@ class Replica:
         self.files.config = self.config
         before_ms, after_ms = self.config.message_timestamp_before_max_ms, self.config.message_timestamp_after_max_ms
         is_create_time = self.config.message_timestamp_type == "CreateTime"
-        self.limits = BatchLimits(self.config.max_message_bytes, before_ms, after_ms, is_create_time)
+        self.limits = BatchLimits(
+            self.config.max_message_bytes,
+            before_ms,
+            after_ms,
+            is_create_time,
+            self.config.compacts,
+            self.config.stored_codec,
+            self.config.segment_bytes,
+            self.config.max_decompressed_message_bytes,
+        )
         self.settings = BrokerSettings(
             min_isr=int(config["min.insync.replicas"]),
             max_lag=int(config["replica.lag.time.max.ms"]),
             back_off=int(config["replica.fetch.backoff.ms"]),
             deletes_records=self.config.deletes,
+            compacts_records=self.config.compacts,
         )
+        self.tell_observers()
+
+    def tell_observers(self) -> None:
+        """Tell observers that what they may conclude from the partition has changed."""
+        for one in self.observers:
+            one.changed()
+
+    def fail(self) -> None:
+        """Its files could not be written: it is offline until the next start."""
+        self.offline = True
+        self.files.fail()
+        self.tell_observers()
 
     @property
     def partition_id(self) -> PartitionId:
         """The number of the partition in the metadata."""
         return self.partition.partition_id
+
+
+class Changes:
+    """Changes of all partitions, for several readers. A change costs the same however many partitions there are."""
+
+    def __init__(self) -> None:
+        self._new: dict[Replica, None] = {}
+        self._readers: list[PartitionReader] = []
+
+    def note(self, replica: Replica) -> None:
+        """A partition has changed, is new, or has other settings."""
+        self._new[replica] = None
+
+    def reader(self) -> "PartitionReader":
+        """Somebody who wants to know from now on."""
+        made = PartitionReader(self)
+        self._readers.append(made)
+        return made
+
+    def hand_out(self) -> None:
+        """Tell every reader what has changed."""
+        if self._new:
+            new, self._new = list(self._new), {}
+            for reader in self._readers:
+                for replica in new:
+                    reader.keep(replica)
+
+
+class PartitionReader:
+    """One who looks at partitions from time to time: at those that have changed, and at those that it has kept."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self._pending: dict[Replica, None] = {}
+
+    def take(self) -> list[Replica]:
+        """The partitions to be looked at now. Each is given once, until it changes again or is kept."""
+        self._changes.hand_out()
+        found, self._pending = self._pending, {}
+        return list(found)
+
+    def keep(self, replica: Replica) -> None:
+        """Give a partition at the next time, changed or not."""
+        self._pending[replica] = None

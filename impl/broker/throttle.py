@@ -3,13 +3,12 @@
 Kafka: `ReplicationQuotaManager`. The rules are `spec.broker.rules.throttling`; `may_throttle` says what a leader does.
 """
 
-from typing import Any
-
-from impl.broker.cluster import ClusterView
-from impl.broker.replica import Replica
-from impl.config.broker import BrokerConfig
-from spec.broker.rules.throttling import Quota, Samples, count, is_exceeded, names_replica, rate_in_force
-from spec.messages.topics.alter_configs import ConfigResource, ResourceType
+from kspec.impl.broker.cluster import ClusterKnowledge
+from kspec.impl.broker.replica import Replica
+from kspec.impl.config.broker import BrokerConfig
+from kspec.spec.broker.rules.throttling import Quota, Samples, count, is_exceeded, names_replica, rate_in_force
+from kspec.spec.topics import ConfigResource, ResourceType, configs_of
+from kspec.spec.values import MonotonicMs
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -23,7 +22,7 @@ def rate_in(value: str) -> int | None:
 class Throttle:
     """One side's limit. `counted`: all bytes of throttled replicas so far."""
 
-    def __init__(self, side: str, config: BrokerConfig, cluster: ClusterView) -> None:
+    def __init__(self, side: str, config: BrokerConfig, cluster: ClusterKnowledge) -> None:
         self._rate_setting, self._replicas_setting = (
             f"{side}.replication.throttled.rate",
             f"{side}.replication.throttled.replicas",
@@ -32,27 +31,28 @@ class Throttle:
         self._cluster = cluster
         self._samples: Samples = ()
         self._quota: Quota | None = None
-        self._quota_of: Any = None
+        self._quota_of: object = None
         self.counted = 0
 
     @property
     def quota(self) -> Quota:
         """The limit that holds now."""
-        image = self._cluster.image
-        if self._quota is None or self._quota_of != (image, image.settings_changes):
-            self._quota, self._quota_of = self._new_quota(), (image, image.settings_changes)
+        configs = self._cluster.image.spec.configs
+        if self._quota is None or self._quota_of is not configs:
+            self._quota, self._quota_of = self._new_quota(), configs
         return self._quota
 
     def _new_quota(self) -> Quota:
         name, config = self._rate_setting, self._config
         of_broker, of_all = (self._rate_set_for(layer) for layer in (str(self._cluster.self_id), ""))
-        rate = rate_in_force(of_broker, of_all, config[name])
-        window_ms = config["replication.quota.window.size.seconds"] * 1000
-        return Quota(rate, window_ms, config["replication.quota.window.num"])
+        rate = rate_in_force(of_broker, of_all, config.number(name))
+        window_ms = config.number("replication.quota.window.size.seconds") * 1000
+        return Quota(rate, window_ms, config.number("replication.quota.window.num"))
 
     def _rate_set_for(self, broker: str) -> int | None:
         """The rate that was set while brokers run: for one, or with an empty name for all."""
-        value = dict(self._cluster.view.configs(ConfigResource(ResourceType.BROKER, broker))).get(self._rate_setting)
+        configs = self._cluster.image.spec.configs
+        value = dict(configs_of(configs, ConfigResource(ResourceType.BROKER, broker))).get(self._rate_setting)
         return None if value is None else rate_in(value)
 
     def concerns(self, replica: Replica) -> bool:
@@ -60,11 +60,11 @@ class Throttle:
         replicas = replica.topic_config[self._replicas_setting]
         return replicas != "" and names_replica(replicas, replica.place.partition, self._cluster.self_id)
 
-    def is_exceeded(self, now: int) -> bool:
+    def is_exceeded(self, now: MonotonicMs) -> bool:
         """Whether too much was counted of late."""
         return is_exceeded(self.quota, self._samples, now)
 
-    def count(self, size: int, now: int) -> None:
+    def count(self, size: int, now: MonotonicMs) -> None:
         """Count bytes of throttled replicas."""
         if size:
             self._samples = count(self.quota, self._samples, size, now)

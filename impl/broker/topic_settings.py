@@ -1,29 +1,38 @@
 """A node as the rules for topics know it: by its settings."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-from impl.config.settings import Setting
-from spec.controller.topics.settings import TopicSettings
-from spec.controller.topics.topic_configs import TOPIC_CONFIGS
+from kspec.impl.config.settings import Setting
+from kspec.spec.controller.protocol import TopicSettings
+from kspec.spec.controller.topics.topic_configs import TOPIC_CONFIGS
 
 
-class Given(Protocol):
-    """The settings of a node, and those that it was given."""
+class SettingsSource(Protocol):
+    """The settings of a node, those that there are, and those that it was given."""
 
     given: dict[str, str]
 
-    def __getitem__(self, name: str) -> Any: ...
+    @property
+    def known(self) -> Mapping[str, Setting]:
+        """Those that there are."""
+
+    @property
+    def node_id(self) -> int:
+        """The id of the node."""
+
+    def number(self, name: str) -> int:
+        """A setting of type int, long or short."""
 
 
-def topic_settings(config: Given, known: Mapping[str, Setting], node_id: int) -> TopicSettings:
-    """The settings of a node that concern topics. `known`: all settings that it has."""
+def topic_settings(config: SettingsSource) -> TopicSettings:
+    """The settings of a node that concern topics."""
     return TopicSettings(
-        config["num.partitions"],
-        config["default.replication.factor"],
+        config.number("num.partitions"),
+        config.number("default.replication.factor"),
         node=tuple(config.given.items()),
-        node_defaults=defaults_of(known),
-        node_id=node_id,
+        node_defaults=defaults_of(config.known),
+        node_id=config.node_id,
     )
 
 

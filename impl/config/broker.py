@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from impl.config.properties import ConfigError
-from impl.config.settings import Setting
+from kspec.impl.config.folders import name_of_log_dir, only_folder
+from kspec.impl.config.listeners import check_listeners, listed, listener_of
+from kspec.impl.config.promises import check_promises, ignored
+from kspec.impl.config.properties import ConfigError
+from kspec.impl.config.settings import Setting, SettingValues
 
 DAY_MS = 86_400_000
 
@@ -31,6 +33,12 @@ SETTINGS: dict[str, Setting] = {
         Setting("controller.listener.names", "list", None, "The name of the controller's listener."),
         Setting("broker.session.timeout.ms", "int", "9000", "When a silent broker is fenced (ms).", lowest=1),
         Setting("broker.heartbeat.interval.ms", "int", "2000", "How often a broker says that it is alive (ms).", lowest=1),
+        Setting(
+            "initial.broker.registration.timeout.ms",
+            "int",
+            "60000",
+            "When a broker that starts gives up because no controller registers it (ms).",
+        ),
         Setting("controlled.shutdown.enable", "boolean", "true", "Whether leaders move away before a broker stops."),
         Setting("replica.lag.time.max.ms", "long", "30000", "When a follower falls out of the ISR (ms).", lowest=1),
         Setting("replica.fetch.wait.max.ms", "int", "500", "How long a follower's fetch waits for records (ms).", lowest=0),
@@ -115,18 +123,52 @@ SETTINGS: dict[str, Setting] = {
         Setting("offsets.topic.num.partitions", "int", "50", "Partitions of __consumer_offsets.", lowest=1),
         Setting("offsets.topic.replication.factor", "short", "1", "Replicas of __consumer_offsets.", lowest=1),
         Setting("offsets.topic.segment.bytes", "int", "104857600", "Segment size of __consumer_offsets.", lowest=1),
+        Setting("offsets.commit.timeout.ms", "int", "5000", "How long an answer waits for its records (ms).", lowest=1),
         Setting("offsets.retention.minutes", "int", "10080", "How long offsets of an empty group are kept.", lowest=1),
         Setting("offsets.retention.check.interval.ms", "long", "600000", "How often that is looked at (ms).", lowest=1),
         Setting("offset.metadata.max.bytes", "int", "4096", "The largest metadata of a committed offset.", lowest=0),
         Setting("group.initial.rebalance.delay.ms", "int", "3000", "How long a new group waits for members (ms).", lowest=0),
         Setting("group.min.session.timeout.ms", "int", "6000", "The shortest session of a member (ms).", lowest=1),
         Setting("group.max.session.timeout.ms", "int", "1800000", "The longest session of a member (ms).", lowest=1),
-        Setting("group.max.size", "int", str(2**31 - 1), "Members of a group at most.", lowest=1),
+        Setting("group.max.size", "int", str(2**31 - 1), "Members of a classic group at most.", lowest=1),
+        Setting("group.consumer.session.timeout.ms", "int", "45000", "The session of a consumer (KIP-848; ms).", lowest=1),
+        Setting("group.consumer.heartbeat.interval.ms", "int", "5000", "Its time between heartbeats (ms).", lowest=1),
+        Setting("group.consumer.max.size", "int", str(2**31 - 1), "Members of a consumer group at most.", lowest=1),
+        Setting(
+            "group.consumer.assignors",
+            "list",
+            "uniform,range",
+            "Assignors for consumer groups; the first is the default.",
+            choices=("uniform", "range"),
+        ),
+        Setting(
+            "group.consumer.assignment.interval.ms",
+            "int",
+            "1000",
+            "How long after a target of a consumer group the next one is computed (ms).",
+            lowest=0,
+        ),
+        Setting(
+            "group.consumer.migration.policy",
+            "string",
+            "bidirectional",
+            "Which groups with members may change to the other protocol.",
+            choices=("bidirectional", "upgrade", "downgrade", "disabled"),
+        ),
+        Setting("auto.leader.rebalance.enable", "boolean", "true", "Whether preferred replicas are elected."),
+        Setting("leader.imbalance.check.interval.seconds", "long", "300", "How often that is looked at (s).", lowest=1),
+        Setting(
+            "unclean.leader.election.interval.ms",
+            "long",
+            "300000",
+            "How often that is looked at.",
+            lowest=1,
+        ),
         Setting("metrics.listener", "string", None, "HOST:PORT for Prometheus; nothing listens if not given."),
         Setting("process.roles", "list", "broker,controller", "This process is both.", choices=("broker", "controller")),
     )
 }
-"""What a broker understands. Any other name is a warning."""
+"""The settings that a broker understands. Any other name is a warning, or ends the start (`impl.config.promises`)."""
 
 SILENT = (
     "controller.quorum.bootstrap.servers",
@@ -144,79 +186,53 @@ SILENT = (
 )
 """Names that stand in Kafka's own example files and mean nothing to one broker: no warning."""
 
-LOOPBACK = ("127.", "localhost", "::1", "[::1]")
 
-
-class Listener(NamedTuple):
-    """An address by the name of its listener."""
-
-    name: str
-    host: str
-    port: int
-
-
-class BrokerConfig:
+class BrokerConfig(SettingValues):
     """The settings of this broker: those given, and the defaults of the others."""
 
+    known = SETTINGS
+
     def __init__(self, given: Mapping[str, str]) -> None:
-        self.given = {name: value for name, value in given.items() if name in SETTINGS}
-        self.unknown = sorted(name for name in given if name not in SETTINGS and name not in SILENT)
-        self._values: dict[str, Any] = {}
-        for name, setting in SETTINGS.items():
-            text = self.given.get(name, setting.default)
-            self._values[name] = None if text is None else setting.parse(text)
+        check_promises(given, SETTINGS)
+        check_listeners(given)
+        self.ignored = ignored(given, SETTINGS, SILENT)
+        super().__init__(given)
         self.listener = listener_of("listeners", self._first("listeners"))
         advertised = self._first("advertised.listeners")
         self.advertised = listener_of("advertised.listeners", advertised) if advertised else None
-        if self["group.min.session.timeout.ms"] > self["group.max.session.timeout.ms"]:
+        if self.number("group.min.session.timeout.ms") > self.number("group.max.session.timeout.ms"):
             raise ConfigError("group.min.session.timeout.ms must not be above group.max.session.timeout.ms")
 
     def _first(self, name: str) -> str:
-        listed = self._values[name] or ()
-        clients = [one for one in listed if not one.startswith("CONTROLLER://")]
+        found = self.words(name)
+        controllers = {one.upper() for one in listed(self.given.get("controller.listener.names")) or ("CONTROLLER",)}
+        clients = [one for one in found if one.partition("://")[0].strip().upper() not in controllers]
         if len(clients) > 1:
             raise ConfigError(f"{name} must name one listener for clients, not {','.join(clients)}")
-        if listed and not clients:
+        if found and not clients:
             raise ConfigError(f"{name} must name a listener for clients, such as PLAINTEXT://127.0.0.1:9092")
         return clients[0] if clients else ""
-
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
 
     @property
     def has_controller_elsewhere(self) -> bool:
         """Whether this broker is a member of a cluster whose controller is another process."""
-        return bool(self["process.roles"] == ("broker",))
+        return self.words("process.roles") == ("broker",)
 
     @property
     def node_id(self) -> int:
         """The id of this broker."""
-        return int(self["broker.id"]) if "broker.id" in self.given and "node.id" not in self.given else int(self["node.id"])
+        return self.number("broker.id" if "broker.id" in self.given and "node.id" not in self.given else "node.id")
 
     @property
     def log_dir(self) -> Path:
         """The folder for logs. Kafka takes several; one is used here."""
-        listed = self["log.dirs"] or self["log.dir"]
-        if len(listed) > 1:
-            raise ConfigError(f"log.dirs must name one folder, not {','.join(listed)}")
-        return Path(listed[0])
+        return only_folder(self.words(self.log_dir_name), self.log_dir_name)
+
+    @property
+    def log_dir_name(self) -> str:
+        """The setting that names the folder for logs."""
+        return name_of_log_dir(self.given)
 
     def text(self, name: str) -> str | None:
         """A setting as it was given, or its default."""
         return self.given.get(name, SETTINGS[name].default)
-
-
-def listener_of(setting: str, text: str) -> Listener:
-    """The listener that a text names, of the setting with this name. Raises: `ConfigError`."""
-    name, separator, address = text.partition("://")
-    host, colon, port = address.rpartition(":")
-    if not separator or not colon or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"{setting} must have the form NAME://HOST:PORT with a port from 0 to 65535, not {text!r}")
-    if name.upper() in {"SSL", "SASL_PLAINTEXT", "SASL_SSL"}:
-        raise ConfigError(f"{setting} must be PLAINTEXT: there is neither TLS nor authentication, so not {text!r}")
-    return Listener(name, host.strip("[]"), int(port))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
-    return host.startswith(LOOPBACK)

@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from impl.config.broker import SETTINGS, Listener, listener_of
-from impl.config.properties import ConfigError
-from impl.config.settings import Setting
+from kspec.impl.config.broker import SETTINGS
+from kspec.impl.config.folders import name_of_log_dir, only_folder
+from kspec.impl.config.listeners import Listener, check_listeners, listener_of
+from kspec.impl.config.promises import check_promises, ignored
+from kspec.impl.config.properties import ConfigError
+from kspec.impl.config.settings import Setting, SettingValues
+
+METADATA_LOG_DIR = "metadata.log.dir"
 
 CONTROLLER_SETTINGS: dict[str, Setting] = SETTINGS | {
     setting.name: setting
@@ -15,19 +20,10 @@ CONTROLLER_SETTINGS: dict[str, Setting] = SETTINGS | {
         Setting("controller.quorum.voters", "list", None, "The controllers: ID@HOST:PORT. There is one."),
         Setting("controller.listener.names", "list", "CONTROLLER", "The name of the controller's listener."),
         Setting("listeners", "list", None, "Where brokers connect: CONTROLLER://HOST:PORT."),
-        Setting("metadata.log.dir", "string", None, "The folder of the metadata log, if not that of log.dirs."),
-        Setting("auto.leader.rebalance.enable", "boolean", "true", "Whether preferred replicas are elected."),
-        Setting("leader.imbalance.check.interval.seconds", "long", "300", "How often that is looked at (s).", lowest=1),
-        Setting(
-            "unclean.leader.election.interval.ms",
-            "long",
-            "300000",
-            "How often that is looked at.",
-            lowest=1,
-        ),
+        Setting(METADATA_LOG_DIR, "string", None, "The folder of the metadata log, if not that of log.dirs."),
     )
 }
-"""What a controller understands. Any other name is a warning."""
+"""The settings that a controller understands. Any other name is a warning, or ends the start (`impl.config.promises`)."""
 
 SILENT = (
     "broker.heartbeat.interval.ms",
@@ -51,50 +47,49 @@ class Voter(NamedTuple):
     port: int
 
 
-class ControllerConfig:
+class ControllerConfig(SettingValues):
     """The settings of this controller: those given, and the defaults of the others. Raises: `ConfigError`."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self.given = {name: value for name, value in given.items() if name in CONTROLLER_SETTINGS}
-        self.unknown = {name: given[name] for name in sorted(given.keys() - CONTROLLER_SETTINGS.keys() - set(SILENT))}
-        self._values: dict[str, Any] = {}
-        for name, setting in CONTROLLER_SETTINGS.items():
-            text = self.given.get(name, setting.default)
-            self._values[name] = None if text is None else setting.parse(text)
-        self.listener = self._own_listener()
-        self.voter = self._own_voter()
+    known = CONTROLLER_SETTINGS
 
-    def __getitem__(self, name: str) -> Any:
-        return self._values[name]
+    def __init__(self, given: Mapping[str, str]) -> None:
+        check_promises(given, CONTROLLER_SETTINGS)
+        self.ignored = ignored(given, CONTROLLER_SETTINGS, SILENT)
+        super().__init__(given)
+        self.listener = self._own_listener()
+        check_listeners({"controller.listener.names": "CONTROLLER", **given})
+        self.voter = self._own_voter()
 
     @property
     def node_id(self) -> int:
         """The id of this controller."""
-        return int(self["node.id"])
+        return self.number("node.id")
 
     @property
     def log_dir(self) -> Path:
         """The folder of the metadata log."""
-        if self["metadata.log.dir"] is not None:
-            return Path(self["metadata.log.dir"])
-        listed = self["log.dirs"] or self["log.dir"]
-        if len(listed) > 1:
-            raise ConfigError(f"log.dirs must name one folder, not {','.join(listed)}")
-        return Path(listed[0])
+        name = self.log_dir_name
+        given = self.word(name) if name == METADATA_LOG_DIR else None
+        return only_folder(self.words(name) if given is None else (given,), name)
+
+    @property
+    def log_dir_name(self) -> str:
+        """The setting that names the folder."""
+        return name_of_log_dir(self.given, METADATA_LOG_DIR)
 
     def _own_listener(self) -> Listener:
-        names = self["controller.listener.names"]
+        names = self.words("controller.listener.names")
         if len(names) != 1:
             raise ConfigError(f"controller.listener.names must be one name, not {','.join(names) or 'nothing'}")
-        name = names[0]
-        listed = [listener_of("listeners", one) for one in self["listeners"] or ()]
+        name = names[0].upper()
+        listed = [listener_of("listeners", one) for one in self.words("listeners")]
         if [one.name for one in listed] != [name]:
             told = self.given.get("listeners", "nothing")
             raise ConfigError(f"listeners must be {name}://HOST:PORT for a process that is a controller only, not {told}")
         return listed[0]
 
     def _own_voter(self) -> Voter:
-        listed: tuple[str, ...] = self["controller.quorum.voters"] or ()
+        listed = self.words("controller.quorum.voters")
         if len(listed) != 1:
             told = ",".join(listed) or "nothing"
             raise ConfigError(

@@ -1,28 +1,30 @@
 """The core of a controller: what it knows, decides and waits for. Requests and the time go in, effects come out."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
 
-from impl.broker.calls import AppendMetadata, Effect
-from impl.broker.cluster import Cluster
-from impl.broker.replica import Waiting
-from impl.broker.timers import Timers, nothing
-from impl.broker.topic_settings import topic_settings
-from impl.config.controller import CONTROLLER_SETTINGS, ControllerConfig
-from impl.controller.directories import directories_completed
-from impl.controller.settings import controller_settings, partitions_with_other_min_isr
-from impl.metadata.image import ClusterImage
-from impl.metadata.records import LogRecord
-from spec.controller.partitions import on_min_isr_change
-from spec.controller.protocol import Controller
-from spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLevel, FeatureRange
-from spec.controller.rules.metadata_log import SnapshotId
-from spec.controller.state import ControllerState, activate
-from spec.controller.topics.description import topic_values
-from spec.log.epoch_log import EpochLog
-from spec.releases.features import features_at_start, features_supported
-from spec.values import Epoch, Offset, TopicId
+from kspec.impl.broker.administered import MetadataObserver, Quorum, first_records
+from kspec.impl.broker.calls import AppendMetadata, DelayedOperation, Effect
+from kspec.impl.broker.timers import Timers
+from kspec.impl.broker.topic_settings import topic_settings
+from kspec.impl.config.broker import BrokerConfig
+from kspec.impl.config.controller import ControllerConfig
+from kspec.impl.controller.directories import directories_completed
+from kspec.impl.controller.settings import controller_settings, partitions_with_other_min_isr
+from kspec.impl.metadata.active import ActiveController
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.records import LogRecord
+from kspec.impl.wire.values import Message
+from kspec.spec.controller.partitions import on_min_isr_change
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLevel, FeatureRange
+from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.spec.controller.state import ControllerState, ControllerStep
+from kspec.spec.controller.topics.description import topic_values
+from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.releases.features import features_at_start, features_supported, release_of
+from kspec.spec.values import Epoch, Instant, MonotonicMs, Offset
 
 CONCERN_SETTINGS = {"ConfigRecord", "FeatureLevelRecord", "PartitionRecord", "RemoveTopicRecord"}
 """Records after which a partition's settings may be others."""
@@ -34,6 +36,9 @@ class LedLog(Protocol):
     @property
     def epoch(self) -> Epoch:
         """The controller epoch."""
+
+    def begin_epoch(self, node: int, now: Instant) -> Offset:
+        """Say that this node leads the log in the present epoch, through to the disk; the offset of the next record."""
 
     @property
     def log(self) -> EpochLog:
@@ -53,52 +58,41 @@ class LedLog(Protocol):
         """A piece of the snapshot."""
 
 
-@dataclass(slots=True)
-class Observer:
-    """Who fetches the metadata log: how far it is, when it fetched last, and when it had everything (ms).
-
-    Kafka: `LeaderState.ReplicaState`.
-    """
-
-    end_offset: int
-    fetched_ms: int
-    caught_up_ms: int
-
-
 class ControllerCore:
     """The active controller. All of its state is here, and in the metadata log that it is built from."""
 
-    def __init__(self, config: ControllerConfig, rules: Controller, log: LedLog, image: ClusterImage, now: int) -> None:
+    def __init__(
+        self, config: ControllerConfig | BrokerConfig, rules: Controller, log: LedLog, image: ClusterImage, now: Instant
+    ) -> None:
         self.config = config
         self.log = log
-        self.release = rules.protocol.name.partition(" with ")[0]
-        self.cluster = Cluster(rules, log.epoch, image, config.node_id, now)
-        self.cluster.state = activate(log.epoch, image.spec, now)
+        self.release = release_of(rules.protocol.name)
+        self.deciding = ActiveController(rules, log.epoch, image, now.monotonic)
+        """The controller of `spec` in it."""
         self.cluster_id = ""
-        self.host, self.port = config.listener.host, config.listener.port
+        self.listener, self.host, self.port = config.listener
         self.timers: Timers[Effect] = Timers()
-        self.topic_deleted: list[Callable[[str, TopicId, int], list[Effect]]] = []
-        self.observers: dict[int, Observer] = {}
-        self.topic_settings = topic_settings(config, CONTROLLER_SETTINGS, config.node_id)
-        self._fetches: dict[int, Waiting] = {}
+        self.observers: dict[int, MetadataObserver] = {}
+        self.topic_settings = topic_settings(config)
+        self._fetches: dict[DelayedOperation, None] = {}
         self.configure_replicas()
 
     # ---- what it knows
 
     @property
-    def deciding(self) -> Cluster:
-        """The controller in this process."""
-        return self.cluster
+    def node_id(self) -> int:
+        """The controller's id."""
+        return self.config.node_id
 
     @property
     def image(self) -> ClusterImage:
-        """What the metadata log says."""
-        return self.cluster.image
+        """The image of the metadata log."""
+        return self.deciding.image
 
     @property
     def state(self) -> ControllerState:
         """The controller's state as the handlers of `spec` have it."""
-        return self.cluster.state
+        return self.deciding.state
 
     @property
     def supported_features(self) -> tuple[FeatureRange, ...]:
@@ -114,74 +108,87 @@ class ControllerCore:
         """The levels of a new cluster."""
         return features_at_start(self.release)
 
+    @property
+    def features_of_nodes(self) -> tuple[tuple[FeatureRange, ...], ...]:
+        """The features that each node can work with: this controller, and each broker as it has registered."""
+        return (self.supported_features, *(ranges_of(one.features) for one in self.image.registered.values()))
+
+    def quorum(self) -> Quorum:
+        """The quorum that this controller leads."""
+        node, end = self.config.node_id, self.log.log.end_offset
+        return Quorum(node, self.listener, self.host, self.port, self.log.epoch, end, self.observers)
+
     def default_topic_settings(self) -> dict[str, str]:
         """The settings of a topic that sets none itself."""
-        return topic_values(self.topic_settings, self.cluster.view)
+        return topic_values(self.topic_settings, self.image.spec)
 
     def configure_replicas(self) -> None:
         """Take the topics' settings, and the features, as they are now."""
         eligible = self.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
-        self.topic_settings = replace(self.topic_settings, eligible_leader_replicas=eligible)
-        timeout_ms = self.config["broker.session.timeout.ms"]
+        timeout_ms = self.config.number("broker.session.timeout.ms")
         settings = controller_settings(self.image, self.default_topic_settings(), eligible, timeout_ms)
-        self.cluster.controller = replace(self.cluster.controller, settings=settings)
+        self.deciding.controller = replace(self.deciding.controller, settings=settings, topics=self.topic_settings)
 
     # ---- deciding
 
-    def decide(self, handler: Callable[..., Any], request: Any, now: int) -> tuple[Any, list[LogRecord]]:
-        """Call a handler of the controller: its answer, and the records that it wants in the metadata log."""
-        return self.cluster.decide(handler, request, now)
+    def lead(self, now: Instant) -> list[Effect]:
+        """Lead the metadata log in a new epoch; a new cluster gets its first records.
 
-    def decide_topics(self, handler: Callable[..., Any], request: Any, now: int) -> tuple[Any, list[LogRecord]]:
-        """Call a handler of the controller for topics."""
-        return self.cluster.decide_topics(handler, self.topic_settings, request, now)
+        **Kafka:** `QuorumController.claim`, `CompleteActivationEvent`.
+        """
+        self.deciding.go_to(self.log.begin_epoch(self.node_id, now))
+        return [] if self.finalized_features else self.change_metadata(first_records(self))
 
-    def on_event(self, handler: Callable[..., Any], now: int) -> list[Effect]:
+    def on_event(
+        self, handler: Callable[[Controller, ControllerState, MonotonicMs], ControllerStep], now: Instant
+    ) -> list[Effect]:
         """Call a handler of the controller because the time has come."""
-        return self.change_metadata(self.cluster.decide_event(handler, now)[1])
+        return self.change_metadata(self.deciding.decide_event(handler, now.monotonic))
 
     def change_metadata(self, records: list[LogRecord]) -> list[Effect]:
         """Write records to the metadata log, with what belongs to them, and then act on them."""
         completed = directories_completed(self.image, records)
-        if self.topic_settings.eligible_leader_replicas:
+        if self.deciding.controller.settings.eligible_leader_replicas:
             completed += self._eligible_no_more(records)
         return [AppendMetadata(tuple(completed))] if completed else []
 
     def _eligible_no_more(self, records: list[LogRecord]) -> list[LogRecord]:
-        """What follows from another `min.insync.replicas`.
+        """Consequences of another `min.insync.replicas`.
 
         **Kafka:** `ConfigurationControlManager.maybeTriggerMinIsrConfigUpdate`.
         """
         partitions = partitions_with_other_min_isr(self.image, records)
         if partitions == frozenset():
             return []
-        return self.cluster.decide_event(on_min_isr_change, 0, partitions)[1]
+        return self.deciding.decide_event(on_min_isr_change, MonotonicMs(0), partitions)
 
-    def stored(self, records: Iterable[LogRecord], now: int) -> list[Effect]:
+    def stored(self, records: Sequence[LogRecord], now: Instant) -> list[Effect]:
         """Records are on the disk: they count from now on, and those who wait for them are answered."""
-        listed = list(records)
-        self.cluster.stored(listed)
-        if any(record.name in CONCERN_SETTINGS for record in listed):
+        self.deciding.stored(records)
+        if any(record.name in CONCERN_SETTINGS for record in records):
             self.configure_replicas()
-        waiting, self._fetches = self._fetches, {}
-        return [effect for one in waiting.values() if not one.done for effect in one.complete(now)]
+        waiting = list(self._fetches)  # they leave as they are answered
+        return [effect for one in waiting if not one.done for effect in one.complete(now)]
 
     def not_stored(self) -> None:
         """The metadata log took nothing: what was decided is forgotten."""
-        self.cluster.not_stored()
+        self.deciding.not_stored()
 
     # ---- fetches that wait
 
-    def wait(self, waiting: Waiting) -> None:
+    def wait(self, waiting: DelayedOperation) -> None:
         """Keep a fetch until something is written or its time is over."""
-        self._fetches[id(waiting)] = waiting
+        waiting.wait_in([self._fetches])
         waiting.timer = self.timers.at(waiting.deadline, lambda now: [] if waiting.done else waiting.complete(now))
 
-    def stop_waiting(self, waiting: Waiting) -> None:
+    def stop_waiting(self, waiting: DelayedOperation) -> None:
         """Forget a fetch that has been answered, or whose client has gone."""
-        waiting.done = True
         if waiting.timer is not None:
             self.timers.cancel(waiting.timer)
             waiting.timer = None
-        self._fetches.pop(id(waiting), None)
-        waiting.complete = nothing  # no circle is left, so its memory is free at once
+        waiting.leave()
+
+
+def ranges_of(features: Iterable[Message]) -> tuple[FeatureRange, ...]:
+    """The feature ranges that a node says that it can work with."""
+    return tuple(FeatureRange(one.name, one.min_supported_version, one.max_supported_version) for one in features)

@@ -2,11 +2,12 @@
 
 from functools import partial
 
-from impl.metadata.image import ClusterImage
-from impl.metadata.records import LogRecord, PartitionKey, with_directories
-from spec.controller.rules.directories import default_directory, directories_of
-from spec.metadata import partition_of
-from spec.values import BrokerId
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.records import LogRecord, with_directories
+from kspec.spec.controller.rules.directories import default_directory, directories_of
+from kspec.spec.metadata import partition_of
+from kspec.spec.topics import TopicIdPartition
+from kspec.spec.values import BrokerId, TopicId
 
 NAMES_REPLICAS = {"PartitionRecord", "PartitionChangeRecord"}
 """Records that may name replicas."""
@@ -21,7 +22,7 @@ def _completed(image: ClusterImage, record: LogRecord) -> LogRecord:
     replicas = getattr(record.message, "replicas", None)
     if replicas is None:
         return record
-    key = PartitionKey(bytes(record.message.topic_id), record.message.partition_id)
+    key = TopicIdPartition(TopicId(bytes(record.message.topic_id)), record.message.partition_id)
     partition_id = image.partition_id(key)
     registration = None if partition_id is None else partition_of(image.spec, partition_id)
     before = () if registration is None else registration.replicas

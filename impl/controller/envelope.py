@@ -1,15 +1,16 @@
 """Requests of clients that a broker hands on, each in an envelope with its own header. Kafka: `EnvelopeUtils`."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import struct
+from collections.abc import Mapping
 
-from impl.broker.calls import Call, Effect, Respond
-from impl.wire.apis import CONTROLLER_APIS, FORWARDED
-from impl.wire.frames import LENGTH, framed, read_header
-from impl.wire.reading import read_message
-from impl.wire.values import DecodeError, Message
-from impl.wire.writing import joined
-from spec.values import Error
+from kspec.impl.broker.calls import Call, Effect, RequestHandler, Respond
+from kspec.impl.wire.apis import CONTROLLER_APIS, FORWARDED
+from kspec.impl.wire.frames import LENGTH, framed, read_header
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.values import DecodeError, Message
+from kspec.impl.wire.writing import joined
+from kspec.spec.broker.clients.versions import check_forwarded
+from kspec.spec.values import Error, Instant
 
 
 class ForwardedCall(Call):
@@ -18,10 +19,10 @@ class ForwardedCall(Call):
     __slots__ = ("envelope",)
 
     def __init__(self, envelope: Call, inner: Call) -> None:
-        super().__init__(envelope.peer, envelope.place, inner.header, inner.message, envelope.received_ms)
+        super().__init__(envelope.peer, envelope.place, inner.header, inner.message, envelope.received)
         self.envelope = envelope
 
-    def respond(self, **fields: Any) -> Respond:
+    def respond(self, **fields: object) -> Respond:
         """The effect of answering with these fields."""
         header = self.header
         assert header.api is not None
@@ -30,28 +31,32 @@ class ForwardedCall(Call):
         return Respond(self.envelope, Message(error_code=0, response_data=content))
 
 
-def envelope_of(handlers: Mapping[str, Callable[[Call, int], list[Effect]]]) -> Callable[[Call, int], list[Effect]]:
+def envelope_of(handlers: Mapping[str, RequestHandler]) -> RequestHandler:
     """The handler of envelopes: it opens them, and lets the others answer.
 
-    Who has sent the request is not looked at: nobody is authenticated. **Kafka:** `EnvelopeUtils.handleEnvelopeRequest`.
+    Nobody is authenticated, so of who asks only the form is looked at. **Kafka:** `EnvelopeUtils.handleEnvelopeRequest`.
     """
 
-    def envelope(call: Call, now: int) -> list[Effect]:
+    def envelope(call: Call, now: Instant) -> list[Effect]:
         data = memoryview(call.message.request_data)
+        principal = bytes(call.message.request_principal or b"")[: PRINCIPAL_VERSION.size] == PRINCIPAL_VERSION.pack(0)
+        header, message = None, None
         try:
             header = read_header(data, CONTROLLER_APIS)
-            if header.api is None or header.api.name not in FORWARDED:
-                return [_refused(call, Error.INVALID_REQUEST)]
-            if header.version not in header.api.known:
-                return [_refused(call, Error.UNSUPPORTED_VERSION)]
-            message, _ = read_message(f"{header.api.name}Request", header.version, data, header.body)
+            if header.api is not None and header.version in header.api.known:
+                message, _ = read_message(f"{header.api.name}Request", header.version, data, header.body)
         except DecodeError:
-            return [_refused(call, Error.INVALID_REQUEST)]
-        inner = Call(call.peer, call.place, header, message, call.received_ms)
-        return handlers[header.api.name](ForwardedCall(call, inner), now)
+            header = None
+        api = None if header is None else header.api
+        known = header is not None and api is not None and header.version in api.known
+        error = check_forwarded(principal, header is not None, api is not None and api.name in FORWARDED, known)
+        if header is None or api is None or message is None or error != Error.NONE:
+            return [call.respond(error_code=error.value, response_data=None)]
+        inner = Call(call.peer, call.place, header, message, call.received)
+        return handlers[api.name](ForwardedCall(call, inner), now)
 
     return envelope
 
 
-def _refused(call: Call, error: Error) -> Effect:
-    return call.respond(error_code=error.value, response_data=None)
+PRINCIPAL_VERSION = struct.Struct(">h")
+"""With which who asks begins. Kafka: `DefaultKafkaPrincipalBuilder.serialize`."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from impl.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
-from impl.metadata.records import LogRecord
-from spec.controller.protocol import ControllerSettings, PartitionSettings
-from spec.values import PartitionId
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.records import LogRecord
+from kspec.spec.controller.protocol import ControllerSettings, PartitionSettings
+from kspec.spec.topics import ResourceType
+from kspec.spec.values import PartitionId
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
@@ -15,8 +16,9 @@ def controller_settings(
 ) -> ControllerSettings:
     """The cluster's settings, and those of partitions whose topics have their own. `defaults`: a topic's that has none."""
     own: list[PartitionSettings] = []
-    for (kind, name), settings in image.configs.items():
-        topic = image.topics.get(name) if kind == TOPIC_RESOURCE else None
+    for resource, values in image.spec.configs:
+        topic = image.topics.get(resource.name) if resource.kind == ResourceType.TOPIC else None
+        settings = dict(values)
         if topic is not None and not settings.keys().isdisjoint((MIN_ISR, UNCLEAN)):
             min_isr, unclean = _values({**defaults, **settings})
             own += [PartitionSettings(one, min_isr, unclean) for one in topic.partitions]
@@ -37,7 +39,7 @@ def _values(settings: Mapping[str, str]) -> tuple[int, bool]:
 def partitions_with_other_min_isr(image: ClusterImage, records: Sequence[LogRecord]) -> frozenset[PartitionId] | None:
     """The partitions whose `min.insync.replicas` records change; all of them (`None`) if they change the cluster's."""
     changed = [record.message for record in records if record.name == "ConfigRecord" and record.message.name == MIN_ISR]
-    if any(one.resource_type == BROKER_RESOURCE for one in changed):
+    if any(one.resource_type == ResourceType.BROKER.value for one in changed):
         return None
     topics = [image.topics.get(one.resource_name) for one in changed]
     return frozenset(partition for topic in topics if topic is not None for partition in topic.partitions)

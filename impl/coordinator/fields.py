@@ -18,6 +18,14 @@ class FieldReader:
         self._position = 0
         self.flexible = False
 
+    def int8(self) -> int:
+        """A number of one byte."""
+        return int.from_bytes(self._take(1), "big", signed=True)
+
+    def uuid(self) -> bytes:
+        """An id of 16 bytes."""
+        return self._take(16)
+
     def int16(self) -> int:
         """A number of two bytes."""
         return int.from_bytes(self._take(2), "big", signed=True)
@@ -60,7 +68,7 @@ class FieldReader:
         return self._take(length)
 
     def count(self) -> int:
-        """How many entries an array has, or how many bytes follow; -1 for null."""
+        """The number of entries of an array, or of the bytes that follow; -1 for null."""
         return self.unsigned_varint() - 1 if self.flexible else self.int32()
 
     def tags(self) -> dict[int, bytes]:
@@ -75,6 +83,11 @@ class FieldReader:
             raise UnreadableRecordError(f"{len(self._data)} bytes, where at least {self._position + size} are needed")
         self._position += size
         return taken
+
+
+def int8(value: int) -> bytes:
+    """A number of one byte."""
+    return struct.pack(">b", value)
 
 
 def int16(value: int) -> bytes:
@@ -114,6 +127,16 @@ def compact_string(text: str) -> bytes:
     """A string in the compact form."""
     encoded = text.encode("utf-8", "replace")
     return unsigned_varint(len(encoded) + 1) + encoded
+
+
+def compact_nullable_string(text: str | None) -> bytes:
+    """A string in the compact form, or null."""
+    return unsigned_varint(0) if text is None else compact_string(text)
+
+
+def compact_data(content: bytes) -> bytes:
+    """Bytes in the compact form."""
+    return unsigned_varint(len(content) + 1) + content
 
 
 def data(content: bytes) -> bytes:

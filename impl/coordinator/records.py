@@ -4,7 +4,8 @@ A key begins with the kind of record, a value with its version. Kafka: `Coordina
 `OffsetCommitKey`, `OffsetCommitValue`, `GroupMetadataKey`, `GroupMetadataValue` and `LegacyOffsetCommitKey`.
 """
 
-from impl.coordinator.fields import (
+from kspec.impl.coordinator.consumers import decode_consumer_record, encode_consumer_record
+from kspec.impl.coordinator.fields import (
     FieldReader,
     UnreadableRecordError,
     compact_string,
@@ -15,7 +16,8 @@ from impl.coordinator.fields import (
     string,
     tags,
 )
-from spec.coordinator.records import (
+from kspec.spec.coordinator.records import (
+    EndOfTransaction,
     GroupMetadataRecord,
     GroupRecord,
     GroupTombstone,
@@ -23,10 +25,29 @@ from spec.coordinator.records import (
     OffsetCommitRecord,
     OffsetTombstone,
 )
-from spec.values import NO_EPOCH, NO_TOPIC_ID, Epoch, Generation, GroupId, MemberId, Offset, TopicId
+from kspec.spec.values import (
+    NO_EPOCH,
+    NO_TIMESTAMP,
+    NO_TOPIC_ID,
+    Epoch,
+    Generation,
+    GroupId,
+    MemberId,
+    Offset,
+    ProducerId,
+    TimestampMs,
+    TopicId,
+)
 
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
-"""Kinds of key. Kafka: `CoordinatorRecordType`; those above are about groups of other protocols."""
+"""Kinds of key. Kafka: `CoordinatorRecordType`; those above are in `consumers`, or about groups of other protocols."""
+
+KIND_SIZE = 2
+KINDS_OF_OFFSETS = tuple(kind.to_bytes(KIND_SIZE, "big") for kind in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT))
+"""The bytes with which the key of a committed offset begins."""
+
+ABORT_MARKER, COMMIT_MARKER = 0, 1
+"""Kinds of marker that end a transaction. Kafka: `ControlRecordType`."""
 
 GROUP_VALUE_VERSION = 3
 OFFSET_VALUE_VERSION = 4
@@ -46,12 +67,14 @@ def encode(record: GroupRecord) -> tuple[bytes, bytes | None]:
             return _group_key(record.group_id), None
         case OffsetCommitRecord():
             return _offset_key(record), _offset_value(record)
-        case _:
+        case OffsetTombstone():
             return _offset_key(record), None
+        case _:
+            return encode_consumer_record(record)
 
 
 def decode(key: bytes, value: bytes | None) -> GroupRecord | None:
-    """The record of a key and a value, `None` if it is about a group of another protocol.
+    """The record of a key and a value, `None` if it is about a group that is neither classic nor a consumer group.
 
     Raises `UnreadableRecordError` for bytes that are none.
     """
@@ -65,7 +88,18 @@ def decode(key: bytes, value: bytes | None) -> GroupRecord | None:
     if kind == GROUP_METADATA:
         group_id = GroupId(reader.string())
         return GroupTombstone(group_id) if value is None else _read_group(group_id, FieldReader(value))
-    return None
+    return decode_consumer_record(kind, reader, value)
+
+
+def end_of_transaction(producer_id: ProducerId, key: bytes) -> EndOfTransaction | None:
+    """The content of the marker in a control batch, `None` for one that is about something else.
+
+    Kafka: `ControlRecordType.parse`, `EndTransactionMarker`.
+    """
+    reader = FieldReader(key)
+    reader.int16()
+    kind = reader.int16()
+    return EndOfTransaction(producer_id, kind == COMMIT_MARKER) if kind in (ABORT_MARKER, COMMIT_MARKER) else None
 
 
 def _group_key(group_id: GroupId) -> bytes:
@@ -141,8 +175,8 @@ def _read_offset(group_id: GroupId, topic: str, partition: int, reader: FieldRea
     version = _version(reader)
     offset = Offset(reader.int64())
     leader_epoch = Epoch(reader.int32()) if version >= 3 else NO_EPOCH
-    metadata, committed_at_ms = reader.string(), reader.int64()
-    expires_at_ms = reader.int64() if version == 1 else -1
+    metadata, committed_at_ms = reader.string(), TimestampMs(reader.int64())
+    expires_at_ms = TimestampMs(reader.int64()) if version == 1 else NO_TIMESTAMP
     topic_id = TopicId(reader.tags().get(TOPIC_ID_TAG, NO_TOPIC_ID))
     return OffsetCommitRecord(
         group_id,
@@ -152,7 +186,7 @@ def _read_offset(group_id: GroupId, topic: str, partition: int, reader: FieldRea
         leader_epoch,
         metadata,
         committed_at_ms,
-        None if expires_at_ms == -1 else expires_at_ms,
+        None if expires_at_ms == NO_TIMESTAMP else expires_at_ms,
         topic_id,
     )
 
@@ -161,7 +195,7 @@ def _read_group(group_id: GroupId, reader: FieldReader) -> GroupMetadataRecord:
     version = _version(reader)
     protocol_type, generation = reader.string(), Generation(reader.int32())
     protocol_name, leader = reader.nullable_string(), reader.nullable_string()
-    state_since_ms = reader.int64() if version >= 2 else -1
+    state_since_ms = TimestampMs(reader.int64()) if version >= 2 else NO_TIMESTAMP
     members = tuple(_read_member(version, reader) for _ in range(reader.count()))
     reader.tags()
     return GroupMetadataRecord(
@@ -170,7 +204,7 @@ def _read_group(group_id: GroupId, reader: FieldReader) -> GroupMetadataRecord:
         generation,
         protocol_name,
         None if leader is None else MemberId(leader),
-        None if state_since_ms == -1 else state_since_ms,
+        None if state_since_ms == NO_TIMESTAMP else state_since_ms,
         members,
     )
 

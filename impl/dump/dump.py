@@ -10,11 +10,11 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from impl.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, header_at, is_intact
-from impl.records.compression import NAMES, CompressionError
-from impl.records.record import RecordError, StoredRecord, records_of
-from impl.storage.disk import StorageError
-from impl.storage.producer_state import SnapshotError, from_bytes
+from kspec.impl.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, header_at, is_intact
+from kspec.impl.records.compression import NAMES, CompressionError
+from kspec.impl.records.record import RecordError, StoredRecord, records_of
+from kspec.impl.storage.disk import StorageError
+from kspec.impl.storage.producer_state import SnapshotError, from_bytes
 
 LEAST_SIZE = 14
 """Kafka: `LegacyRecord.RECORD_OVERHEAD_V0`."""
@@ -76,7 +76,7 @@ class Dump:
 
     @property
     def complaints(self) -> list[str]:
-        """What was wrong with the files, as the tool says it at its end."""
+        """The faults of the files, as the tool says them at its end."""
         lines = list(self._remarks)
         for file, pairs in self._mismatches.items():
             lines.append(f"Mismatches in :{file}")
@@ -202,7 +202,7 @@ class Dump:
 
 
 def _title(path: Path) -> Iterator[str]:
-    """What the name of a log file or of a snapshot of the metadata says."""
+    """The facts in the name of a log file or of a snapshot of the metadata."""
     if path.suffix == ".log":
         yield f"Log starting offset: {_base_offset(path)}"
     elif path.name == "bootstrap.checkpoint":

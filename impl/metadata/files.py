@@ -9,18 +9,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from impl.metadata.image import ClusterImage
-from impl.metadata.records import LogRecord, decode_record
-from impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
-from impl.records.batch import LENGTH_END, BatchHeader, InvalidBatchError, headers
-from impl.records.record import records_of
-from impl.storage import Disk, LogConfig, PartitionFiles
-from spec.broker.recovery import Checkpoints
-from spec.controller.rules.metadata_log import NO_SNAPSHOT, SnapshotId
-from spec.log.epoch_log import EpochLog
-from spec.values import Epoch, Offset
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.records import LogRecord, decode_record
+from kspec.impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
+from kspec.impl.records.batch import LENGTH_END, BatchHeader, InvalidBatchError, headers
+from kspec.impl.records.record import records_of
+from kspec.impl.storage import Disk, LogConfig, PartitionFiles, StorageError
+from kspec.impl.storage.small_files import METADATA_FOLDER
+from kspec.spec.broker.recovery import CheckpointedOffsets
+from kspec.spec.controller.rules.metadata_log import NO_SNAPSHOT, SnapshotId, lacks_records
+from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.values import Epoch, Instant, Offset
 
-FOLDER = "__cluster_metadata-0"
+FOLDER = METADATA_FOLDER
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Kafka: `Uuid.METADATA_TOPIC_ID`."""
 
@@ -73,7 +74,8 @@ def _batch(content: memoryview, header: BatchHeader, read: Reader) -> MetadataBa
 
 
 class ImageReader:
-    """What a controller has written into the metadata log in its folder, read while it runs: each time only what is new.
+    """The image that a controller has written into the metadata log in its folder, read while it runs: each time only what
+    is new.
 
     A batch that is being written does not count yet.
     """
@@ -100,23 +102,23 @@ class ImageReader:
 
 
 def image_in(data: Path) -> ClusterImage:
-    """What a controller has written into the metadata log in its folder, while it runs."""
+    """The image that a controller has written into the metadata log in its folder, while it runs."""
     return ImageReader(data).image()
 
 
 class MetadataFiles:
     """The folder, open."""
 
-    def __init__(self, disk: Disk, log_dir: Path, now_ms: int) -> None:
+    def __init__(self, disk: Disk, log_dir: Path, now: Instant) -> None:
         self.disk = disk
         self.read: Callable[[bytes], tuple[LogRecord, ...]] = records_in
-        """What reads the records of a batch."""
+        """The decoder of a batch's records."""
         self.folder = folder = str(log_dir / FOLDER)
         config = LogConfig(retention_ms=-1, file_delete_delay_ms=0)
         if disk.exists(folder):
-            self.files = PartitionFiles.open(disk, folder, config, Checkpoints(), False, now_ms)
+            self.files = PartitionFiles.open(disk, folder, config, CheckpointedOffsets(), False, now)
         else:
-            self.files = PartitionFiles.create(disk, folder, TOPIC_ID, config, now_ms)
+            self.files = PartitionFiles.create(disk, folder, TOPIC_ID, config, now)
         names = disk.listdir(folder)
         for name in names:
             if name.endswith(PARTIAL):
@@ -124,7 +126,13 @@ class MetadataFiles:
         self.snapshot = max((found for found in map(snapshot_of, names) if found is not None), default=NO_SNAPSHOT)
         """The snapshot with which the log begins, `NO_SNAPSHOT` if it begins with its first record."""
         if self.end_offset < self.snapshot.end_offset:
-            self.files.restart_at(self.snapshot.end_offset, now_ms)
+            self.files.restart_at(self.snapshot.end_offset, now.timestamp)
+
+        if lacks_records(self.files.log.start_offset, self.snapshot):
+            raise StorageError(
+                f"{folder} begins at offset {self.files.log.start_offset}, and has no snapshot (OFFSET-EPOCH.checkpoint) "
+                "of the records before it: put that back"
+            )
 
     @property
     def log(self) -> EpochLog:
@@ -149,7 +157,7 @@ class MetadataFiles:
     # ---- reading
 
     def restored(self, before: ClusterImage | None = None) -> ClusterImage:
-        """What the snapshot says. Raises: `StorageError`, if it is damaged."""
+        """The image of the snapshot. Raises: `StorageError`, if it is damaged."""
         image = ClusterImage(before)
         if self.snapshot != NO_SNAPSHOT:
             path = self.path_of(self.snapshot)
@@ -176,22 +184,22 @@ class MetadataFiles:
 
     # ---- snapshots
 
-    def take_snapshot(self, image: ClusterImage, now_ms: int) -> None:
+    def take_snapshot(self, image: ClusterImage, now: Instant) -> None:
         """Write down what the log says, and then forget the records and the snapshot before.
 
         **Kafka:** `SnapshotEmitter`, `FileRawSnapshotWriter.freeze`, `KafkaRaftLog.deleteBeforeSnapshot`.
         """
         offset, epoch = self.end_offset, self.last_epoch
         assert image.spec.end_offset == offset, f"the image is at {image.spec.end_offset}, the log at {offset}"
-        before = self.keep_snapshot(SnapshotId(offset, epoch), to_bytes(image.records(), epoch, now_ms))
-        self.files.start_at(offset, now_ms)
-        self.files.clean_up(now_ms)
+        before = self.keep_snapshot(SnapshotId(offset, epoch), to_bytes(image.records(), epoch, now.timestamp))
+        self.files.start_at(offset, now)
+        self.files.clean_up(now.monotonic)
         self._forget(before)
 
-    def begin_with(self, snapshot: SnapshotId, content: bytes, now_ms: int) -> None:
+    def begin_with(self, snapshot: SnapshotId, content: bytes, now: Instant) -> None:
         """Keep a snapshot from elsewhere, and go on after it. **Kafka:** `KafkaRaftClient.handleFetchSnapshotResponse`."""
         before = self.keep_snapshot(snapshot, content)
-        self.files.restart_at(snapshot.end_offset, now_ms)
+        self.files.restart_at(snapshot.end_offset, now.timestamp)
         self._forget(before)
 
     def keep_snapshot(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:

@@ -6,28 +6,27 @@ One controller epoch is the leader epoch of the batches. It grows with every sta
 from collections.abc import Sequence
 from pathlib import Path
 
-from impl.metadata.files import MetadataFiles, replay_into
-from impl.metadata.image import ClusterImage
-from impl.metadata.records import LogRecord, decode_record, encode_record
-from impl.metadata.snapshots import CONTROL, leader_change
-from impl.records.record import new_batch
-from impl.storage import Disk
-from impl.wire.values import Message
-from spec.values import Epoch, Offset
+from kspec.impl.metadata.files import MetadataFiles, replay_into
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.records import LogRecord, encode_record
+from kspec.impl.metadata.snapshots import CONTROL, leader_change
+from kspec.impl.records.record import new_batch
+from kspec.impl.storage import Disk
+from kspec.spec.values import Epoch, Instant, Offset
 
-NO_DECISION = LogRecord("LeaderChangeMessage", Message())
-"""A control record: it has an offset, and changes nothing in the image."""
+FIRST_EPOCH = Epoch(1)
+"""The first controller epoch: there is no leader in epoch 0, in which observers begin. Kafka: `QuorumState.initialize`."""
 
 
 class MetadataLog(MetadataFiles):
     """The records of the metadata log, durable once `append` has returned."""
 
-    def __init__(self, disk: Disk, log_dir: Path, now_ms: int) -> None:
-        super().__init__(disk, log_dir, now_ms)
-        self.epoch = Epoch(self.last_epoch + 1)
+    def __init__(self, disk: Disk, log_dir: Path, now: Instant) -> None:
+        super().__init__(disk, log_dir, now)
+        self.epoch = max(Epoch(self.last_epoch + 1), FIRST_EPOCH)
 
     def image(self) -> ClusterImage:
-        """What the log says: the snapshot, and the records after it. Raises: `StorageError`, if the snapshot is damaged."""
+        """The image of the snapshot, and of the records after it. Raises: `StorageError`, if the snapshot is damaged."""
         image = self.restored()
         replay_into(image, self.batches())
         return image
@@ -48,23 +47,18 @@ class MetadataLog(MetadataFiles):
 
     # ---- writing
 
-    def begin_epoch(self, node: int, now_ms: int) -> list[LogRecord]:
-        """Say that this node leads the log in the present epoch, through to the disk.
+    def begin_epoch(self, node: int, now: Instant) -> Offset:
+        """Say that this node leads the log in the present epoch, through to the disk; the offset of the next record.
 
         **Kafka:** `LeaderState.appendStartOfEpochControlRecords`.
         """
-        self._append(new_batch([(now_ms, *leader_change(node))], attributes=CONTROL), now_ms)
-        return [NO_DECISION]
+        self._append(new_batch([(now.timestamp, *leader_change(node))], attributes=CONTROL), now)
+        return self.end_offset
 
-    def append(self, records: Sequence[LogRecord], now_ms: int) -> list[LogRecord]:
-        """Write records as one batch, so that all of them survive or none, and return when they are on the disk.
+    def append(self, records: Sequence[LogRecord], now: Instant) -> None:
+        """Write records as one batch, so that all of them survive or none, and return when they are on the disk."""
+        self._append(new_batch([(now.timestamp, None, encode_record(record)) for record in records]), now)
 
-        The records come back as they will be read: with every field.
-        """
-        encoded = [encode_record(record) for record in records]
-        self._append(new_batch([(now_ms, None, value) for value in encoded]), now_ms)
-        return [decode_record(memoryview(value)) for value in encoded]
-
-    def _append(self, batch: bytes, now_ms: int) -> None:
-        self.files.append(self.end_offset, self.epoch, [batch], now_ms)
-        self.files.flush(now_ms)
+    def _append(self, batch: bytes, now: Instant) -> None:
+        self.files.append(self.end_offset, self.epoch, [batch], now)
+        self.files.flush(now.monotonic)

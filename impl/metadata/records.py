@@ -6,22 +6,28 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from impl.wire.reading import read_message, read_unsigned_varint
-from impl.wire.schema import names, schema
-from impl.wire.values import DecodeError, Message
-from impl.wire.writing import unsigned_varint, write_message
-from spec.metadata import (
+from kspec.impl.wire.reading import read_message, read_unsigned_varint
+from kspec.impl.wire.schema import names, schema
+from kspec.impl.wire.values import DecodeError, Message
+from kspec.impl.wire.writing import unsigned_varint, write_message
+from kspec.spec.metadata import (
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
     LeaderRecoveryState,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     PartitionRegistration,
+    ProducerIdsRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
     UnregisterBrokerRecord,
 )
-from spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch, PartitionId
+from kspec.spec.topics import ConfigResource, ResourceType, TopicIdPartition
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch, PartitionId, ProducerId, TopicId
 
 FRAME_VERSION = 1
 RECORD_NAMES = {schema(name).key: name for name in names() if name.endswith("Record")}
@@ -55,13 +61,6 @@ class LogRecord(NamedTuple):
     message: Message
 
 
-class PartitionKey(NamedTuple):
-    """A partition by its topic's id and its number, as the metadata log names it."""
-
-    topic_id: bytes
-    partition: int
-
-
 def encode_record(record: LogRecord) -> bytes:
     """The value of a record in a batch."""
     version = VERSIONS[record.name]
@@ -91,27 +90,39 @@ def encode_incarnation(incarnation: Incarnation) -> bytes:
     return int(incarnation).to_bytes(16, "big")
 
 
-def from_spec(
-    record: MetadataRecord, key: PartitionKey | None, endpoint: Message | None = None, rack: str | None = None
-) -> LogRecord:
-    """A record that `spec` has decided. `key` names its partition; `endpoint` is where a broker that registers listens."""
+RESOURCES = {kind.value: kind for kind in ResourceType}
+
+
+def from_spec(record: MetadataRecord, key: TopicIdPartition | None = None) -> LogRecord:
+    """A record that `spec` has decided. `key` names the partition that a change is about."""
     match record:
-        case PartitionRecord(registration=registration):
-            assert key is not None
-            return LogRecord("PartitionRecord", _partition(key, registration))
+        case PartitionRecord():
+            return LogRecord("PartitionRecord", _partition(record))
         case PartitionChangeRecord():
             assert key is not None
             return LogRecord("PartitionChangeRecord", _change(key, record))
-        case RegisterBrokerRecord(registration=broker):
-            return LogRecord("RegisterBrokerRecord", _registration(broker, endpoint, rack))
+        case RegisterBrokerRecord(registration, rack):
+            return LogRecord("RegisterBrokerRecord", _registration(registration, rack))
         case BrokerRegistrationChangeRecord():
             return LogRecord("BrokerRegistrationChangeRecord", _registration_change(record))
-        case _:
-            return LogRecord("UnregisterBrokerRecord", Message(broker_id=record.broker, broker_epoch=record.broker_epoch))
+        case UnregisterBrokerRecord(broker, broker_epoch):
+            return LogRecord("UnregisterBrokerRecord", Message(broker_id=broker, broker_epoch=broker_epoch))
+        case TopicRecord(name, topic_id):
+            return LogRecord("TopicRecord", Message(name=name, topic_id=topic_id))
+        case RemoveTopicRecord(topic_id):
+            return LogRecord("RemoveTopicRecord", Message(topic_id=topic_id))
+        case ConfigRecord(resource, name, value):
+            fields = {"resource_type": resource.kind.value, "resource_name": resource.name}
+            return LogRecord("ConfigRecord", Message(**fields, name=name, value=value))
+        case ProducerIdsRecord(broker, broker_epoch, following):
+            ids = {"broker_id": broker, "broker_epoch": broker_epoch}
+            return LogRecord("ProducerIdsRecord", Message(**ids, next_producer_id=following))
+        case FeatureLevelRecord(name, level):
+            return LogRecord("FeatureLevelRecord", Message(name=name, feature_level=level))
 
 
 INTRODUCTION = ("end_points", "features", "log_dirs")
-"""What a registration says of a broker that no rule of `spec` looks at, beside its rack."""
+"""Fields of a registration that no rule of `spec` reads."""
 
 
 def with_introduction(record: LogRecord, message: Message) -> LogRecord:
@@ -127,10 +138,11 @@ def with_directories(record: LogRecord, directories: Sequence[bytes] | None) -> 
     return LogRecord(record.name, Message(**{**record.message.__dict__, "directories": list(directories)}))
 
 
-def _partition(key: PartitionKey, registration: PartitionRegistration) -> Message:
+def _partition(record: PartitionRecord) -> Message:
+    registration = record.registration
     return Message(
-        partition_id=key.partition,
-        topic_id=key.topic_id,
+        partition_id=record.place.partition,
+        topic_id=record.place.topic_id,
         replicas=list(registration.replicas),
         isr=sorted(registration.isr),
         removing_replicas=sorted(registration.removing),
@@ -145,7 +157,7 @@ def _partition(key: PartitionKey, registration: PartitionRegistration) -> Messag
     )
 
 
-def _change(key: PartitionKey, record: PartitionChangeRecord) -> Message:
+def _change(key: TopicIdPartition, record: PartitionChangeRecord) -> Message:
     message = Message(partition_id=key.partition, topic_id=key.topic_id, leader=record.leader)
     listed = {
         "isr": record.isr,
@@ -162,13 +174,14 @@ def _change(key: PartitionKey, record: PartitionChangeRecord) -> Message:
     return message
 
 
-def _registration(broker: BrokerRegistration, endpoint: Message | None, rack: str | None) -> Message:
+def _registration(broker: BrokerRegistration, rack: str | None) -> Message:
     return Message(
         broker_id=broker.broker,
         incarnation_id=encode_incarnation(broker.incarnation),
         broker_epoch=broker.broker_epoch,
-        end_points=[endpoint] if endpoint is not None else [],
+        end_points=[],
         features=[],
+        log_dirs=[],
         rack=rack,
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
@@ -185,12 +198,16 @@ def _registration_change(record: BrokerRegistrationChangeRecord) -> Message:
 
 
 def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataRecord | None:
-    """The record as `spec` has it; none for a kind that `spec` leaves out, such as a topic's settings."""
+    """The record as `spec` has it; none for a kind that `spec` leaves out, such as one that says nothing.
+
+    `partition_id`: the number of the partition that it is about.
+    """
     message = record.message
     match record.name:
         case "PartitionRecord":
             assert partition_id is not None
-            return PartitionRecord(partition_id, _spec_partition(message))
+            place = TopicIdPartition(TopicId(bytes(message.topic_id)), message.partition_id)
+            return PartitionRecord(partition_id, _spec_partition(message), place)
         case "PartitionChangeRecord":
             assert partition_id is not None
             return _spec_change(partition_id, message)
@@ -202,7 +219,8 @@ def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataReco
                     Incarnation(int.from_bytes(message.incarnation_id, "big")),
                     message.fenced,
                     message.in_controlled_shutdown,
-                )
+                ),
+                message.rack,
             )
         case "BrokerRegistrationChangeRecord":
             return BrokerRegistrationChangeRecord(
@@ -213,6 +231,18 @@ def to_spec(record: LogRecord, partition_id: PartitionId | None) -> MetadataReco
             )
         case "UnregisterBrokerRecord":
             return UnregisterBrokerRecord(BrokerId(message.broker_id), BrokerEpoch(message.broker_epoch))
+        case "TopicRecord":
+            return TopicRecord(message.name, TopicId(bytes(message.topic_id)))
+        case "RemoveTopicRecord":
+            return RemoveTopicRecord(TopicId(bytes(message.topic_id)))
+        case "ConfigRecord":
+            kind = RESOURCES.get(message.resource_type, ResourceType.UNKNOWN)
+            return ConfigRecord(ConfigResource(kind, message.resource_name), message.name, message.value)
+        case "ProducerIdsRecord":
+            broker, broker_epoch = BrokerId(message.broker_id), BrokerEpoch(message.broker_epoch)
+            return ProducerIdsRecord(broker, broker_epoch, ProducerId(message.next_producer_id))
+        case "FeatureLevelRecord":
+            return FeatureLevelRecord(message.name, message.feature_level)
     return None
 
 

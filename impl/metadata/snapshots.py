@@ -9,13 +9,13 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 
-from impl.metadata.records import LogRecord, decode_record, encode_record
-from impl.records.batch import InvalidBatchError, headers, is_intact
-from impl.records.record import RecordError, new_batch, records_of
-from impl.storage import StorageError
-from impl.wire.values import DecodeError
-from spec.controller.rules.metadata_log import SnapshotId
-from spec.values import Epoch, Offset
+from kspec.impl.metadata.records import LogRecord, decode_record, encode_record
+from kspec.impl.records.batch import InvalidBatchError, headers, is_intact
+from kspec.impl.records.record import RecordError, new_batch, records_of
+from kspec.impl.storage import StorageError
+from kspec.impl.wire.values import DecodeError
+from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.spec.values import Epoch, Offset, TimestampMs
 
 NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 PARTIAL = ".part"
@@ -50,7 +50,7 @@ def leader_change(node: int) -> tuple[bytes, bytes]:
     return _KEY.pack(0, LEADER_CHANGE), _LEADER.pack(0, node) + voters + voters + b"\0"
 
 
-def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: int) -> bytes:
+def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: TimestampMs) -> bytes:
     """The content of a snapshot, with the time (ms) of the last record in it."""
     values = [encode_record(record) for record in records]
     parts: list[bytes] = []

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import crc32c
 
-from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
+from kspec.spec.values import Epoch, Offset, ProducerEpoch, ProducerId
 
 Buffer = bytes | bytearray | memoryview
 
@@ -107,7 +107,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon(self) -> int | None:
-        """When tombstones of a compacted batch may go, in ms: it is kept in place of the base timestamp."""
+        """The time at which tombstones of a compacted batch may go, in ms: it is kept in place of the base timestamp."""
         return self.base_timestamp if self.attributes & 0x40 else None
 
 
@@ -185,17 +185,26 @@ def placed(batches: Sequence[tuple[Epoch, BatchHeader, Buffer]], base_offset: Of
     return parts
 
 
-LOG_APPEND_TIME = 0x08
+LOG_APPEND_TIME, TRANSACTIONAL = 0x08, 0x10
+KNOWN_ATTRIBUTES = 0x7F
+"""Compression, timestamp type, transactional, control, delete horizon: what is left where attributes are written anew."""
+
 _ATTRIBUTES, _MAX_TIMESTAMP = Struct(">h"), Struct(">q")
 
 
-def stamped(batch: Buffer, header: BatchHeader, now: int) -> memoryview:
-    """A copy of a batch whose records have the time of their append (ms), with its checksum made anew.
+def stamped(batch: Buffer, header: BatchHeader, is_stamped: bool, max_timestamp: int) -> Buffer:
+    """A batch with these times in its header: itself if it has them, else a copy with its checksum made anew.
+
+    `is_stamped`: whether its records have the time of their append (ms), which is then the largest.
 
     **Kafka:** `DefaultRecordBatch.setMaxTimestamp`.
     """
-    copied = bytearray(memoryview(batch)[: header.size])
-    _ATTRIBUTES.pack_into(copied, CRC_START, header.attributes | LOG_APPEND_TIME)
-    _MAX_TIMESTAMP.pack_into(copied, 35, now)
+    whole = memoryview(batch)[: header.size]
+    if header.log_append_time == is_stamped and header.max_timestamp == max_timestamp:
+        return whole
+    copied = bytearray(whole)
+    attributes = header.attributes & KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME | (LOG_APPEND_TIME if is_stamped else 0)
+    _ATTRIBUTES.pack_into(copied, CRC_START, attributes)
+    _MAX_TIMESTAMP.pack_into(copied, 35, max_timestamp)
     CRC.pack_into(copied, CRC_AT, crc32c.crc32c(memoryview(copied)[CRC_START:]))
     return memoryview(copied)

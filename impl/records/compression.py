@@ -1,11 +1,11 @@
-"""The compression of records in a batch, by the codes in its attributes. Kafka: `CompressionType`."""
+"""Compression of the records of a batch, by the codes in its attributes; back by `pieces`. Kafka: `CompressionType`."""
 
 from struct import Struct
 from typing import Any
 
 import cramjam
 
-from impl.records.batch import Buffer
+from kspec.impl.records.batch import Buffer
 
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -25,61 +25,35 @@ class CompressionError(Exception):
     """Compressed records that cannot be decompressed."""
 
 
-def decompress(codec: int, data: Buffer) -> bytes:
-    """The records of a batch as they were before compression.
+class FullError(CompressionError):
+    """Compressed records that become more bytes than there is room for."""
 
-    Raises: `CompressionError`, for an unknown codec or damaged data.
+
+def from_zstd(data: Buffer, most: int = MOST_BYTES) -> bytes:
+    """The records of a batch as they were before compression by zstd, all frames of it.
+
+    Raises: `CompressionError`, for damaged data; `FullError`, for more than `most` bytes.
     """
     try:
-        match codec:
-            case 0:
-                return bytes(data)
-            case 1:
-                return _within_limit(cramjam.gzip, data)
-            case 2:
-                return _from_snappy(data)
-            case 3:
-                return _within_limit(cramjam.lz4, data)
-            case 4:
-                return _within_limit(cramjam.zstd, data)
+        return _within_limit(cramjam.zstd, data, most)
     except cramjam.DecompressionError as error:
-        raise CompressionError(f"damaged {NAMES[codec]} data: {error}") from error
-    raise CompressionError(f"there is no codec {codec}")
+        raise CompressionError(f"damaged zstd data: {error}") from error
 
 
-def _within_limit(codec: Any, data: Buffer) -> bytes:
+def _within_limit(codec: Any, data: Buffer, most: int) -> bytes:
     """Decompress into memory that grows until everything fits, or the limit is reached."""
     size = max(LEAST, LIKELY_RATIO * len(data))
     while True:
-        size = min(size, MOST_BYTES)
+        size = min(size, most)
         found = bytearray(size)
         try:
             return bytes(memoryview(found)[: codec.decompress_into(data, found)])
         except cramjam.DecompressionError as error:
-            if size == MOST_BYTES or "whole buffer" not in str(error):
+            if "whole buffer" not in str(error):
                 raise
+            if size == most:
+                raise FullError(f"more than {most} bytes of zstd data") from None
         size *= LIKELY_RATIO
-
-
-def _block(data: memoryview, already: int) -> bytes:
-    if already + cramjam.snappy.decompress_raw_len(data) > MOST_BYTES:
-        raise CompressionError(f"snappy data of more than {MOST_BYTES} bytes")
-    return bytes(cramjam.snappy.decompress_raw(data))
-
-
-def _from_snappy(data: Buffer) -> bytes:
-    view = memoryview(data)
-    if bytes(view[: len(XERIAL)]) != XERIAL:
-        return _block(view, 0)
-    parts: list[bytes] = []
-    position = len(XERIAL) + 8
-    while position < len(view):
-        if position + 4 > len(view):
-            raise CompressionError("damaged snappy data: it ends within a block's length")
-        (length,) = _LENGTH.unpack_from(view, position)
-        parts.append(_block(view[position + 4 : position + 4 + length], sum(map(len, parts))))
-        position += 4 + length
-    return b"".join(parts)
 
 
 def compress(codec: int, data: bytes) -> bytes:

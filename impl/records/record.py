@@ -5,21 +5,25 @@ from typing import NamedTuple
 
 import crc32c
 
-from impl.records.batch import (
+from kspec.impl.records.batch import (
     COMPRESSION,
     CRC,
     CRC_AT,
     CRC_START,
     HEADER_SIZE,
     LENGTH_END,
+    LOG_APPEND_TIME,
     MAGIC,
+    TRANSACTIONAL,
     BatchHeader,
     Buffer,
     header_at,
     packed_header,
 )
-from impl.records.compression import compress, decompress
-from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
+from kspec.impl.records.compression import compress
+from kspec.impl.records.pieces import decompress
+from kspec.impl.records.plain import wrapped
+from kspec.spec.values import Epoch, Offset, ProducerEpoch, ProducerId
 
 
 class RecordError(Exception):
@@ -43,19 +47,19 @@ class StoredRecord(NamedTuple):
 class _Reader:
     """Reads a record's fields one after the other."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Buffer) -> None:
         self.data = data
         self.position = 0
 
-    def number(self) -> int:
-        """A number of variable length, zigzag encoded."""
+    def number(self, most: int = 5) -> int:
+        """A number of variable length, zigzag encoded, in at most 5 bytes (32 bits) or 10 (64 bits); more bits are lost."""
         value = shift = 0
         data, position = self.data, self.position
         if position < len(data) and data[position] < 0x80:  # nearly all are that short
             self.position = position + 1
             return (data[position] >> 1) ^ -(data[position] & 1)
         while True:
-            if position >= len(data) or shift > 63:
+            if position >= len(data) or shift == 7 * most:
                 raise RecordError("a number does not end")
             byte = data[position]
             position += 1
@@ -64,6 +68,7 @@ class _Reader:
                 break
             shift += 7
         self.position = position
+        value &= 0xFFFFFFFF if most == 5 else 0xFFFFFFFFFFFFFFFF
         return (value >> 1) ^ -(value & 1)
 
     def bytes(self) -> bytes | None:
@@ -74,7 +79,7 @@ class _Reader:
         end = self.position + length
         if end > len(self.data):
             raise RecordError(f"{length} bytes were announced, where {len(self.data) - self.position} are left")
-        found = self.data[self.position : end]
+        found = bytes(self.data[self.position : end])
         self.position = end
         return found
 
@@ -100,7 +105,7 @@ def records_of(batch: Buffer) -> Iterator[StoredRecord]:
 
 def _read_record(reader: _Reader, header: BatchHeader, end: int, before: int) -> StoredRecord:
     reader.position += 1
-    timestamp = header.base_timestamp + reader.number()
+    timestamp = wrapped(header.base_timestamp + reader.number(10))
     offset = Offset(header.base_offset + reader.number())
     key, value = reader.bytes(), reader.bytes()
     headers = tuple(((reader.bytes() or b"").decode("utf-8", "replace"), reader.bytes()) for _ in range(reader.number()))
@@ -176,6 +181,19 @@ def _sealed(header: BatchHeader, body: bytes) -> bytes:
     packed = packed_header(header)
     rest = packed[CRC_START:] + body
     return packed[:CRC_AT] + CRC.pack(crc32c.crc32c(rest)) + rest
+
+
+def rewritten(batch: Buffer, codec: int, stamped: bool, max_timestamp: int) -> bytes:
+    """A batch with the records of another: in this codec, at offsets that count from 0, with these times in its header.
+
+    Raises: `RecordError`, `CompressionError`. **Kafka:** `LogValidator.buildRecordsAndAssignOffsets`.
+    """
+    header = header_at(batch)
+    records = [one._replace(offset=Offset(number)) for number, one in enumerate(records_of(batch))]
+    attributes = codec | (LOG_APPEND_TIME if stamped else 0) | (header.attributes & TRANSACTIONAL)
+    base = records[0].timestamp
+    fields = header._replace(attributes=attributes, base_timestamp=base, max_timestamp=max_timestamp)
+    return batch_of(fields, records)
 
 
 def new_batch(

@@ -1,38 +1,38 @@
 """A follower's requests and their answers, in the words of the wire and in those of `spec`."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Generic, NamedTuple, TypeVar
 
-from impl.broker.core import Core
-from impl.broker.replica import Place, Replica
-from impl.records.batch import BatchHeader, InvalidBatchError, headers, is_intact
-from impl.wire.values import Message
-from spec.broker.clients.fetch_sessions import ClientSession
-from spec.broker.clients.offset_requests import EARLIEST, LATEST
-from spec.log.batch import Batch
-from spec.messages.fetch import FetchResponse
-from spec.messages.list_offsets import ListOffsetsResponse
-from spec.messages.list_offsets import Wanted as WantedOffset
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from spec.values import UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.replica import Replica
+from kspec.impl.records.batch import BatchHeader, InvalidBatchError, headers, is_intact
+from kspec.impl.storage import TopicPartition
+from kspec.impl.wire.values import Message
+from kspec.spec.broker.clients.fetch_sessions import ClientSession
+from kspec.spec.broker.clients.offset_requests import EARLIEST, LATEST
+from kspec.spec.broker.effects import FollowerRequest
+from kspec.spec.log.batch import Batch, count_records
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kspec.spec.messages.list_offsets import OffsetSpec as WantedOffset
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.values import UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset
 
-
-class Asking(Protocol):
-    """A partition and its request."""
-
-    @property
-    def replica(self) -> Replica:
-        """The partition."""
-
-    @property
-    def request(self) -> Any:
-        """What it asks."""
+RequestT = TypeVar("RequestT", bound=FollowerRequest)
+ResponseT = TypeVar("ResponseT")
 
 
-class Answered(NamedTuple):
+class FetchingPartition(NamedTuple, Generic[RequestT]):
+    """A partition and its next request."""
+
+    replica: Replica
+    request: RequestT
+
+
+class PartitionAnswer(NamedTuple, Generic[ResponseT]):
     """An answer for one partition in the words of `spec`, and the bytes of its batches."""
 
-    response: Any
+    response: ResponseT
     payloads: tuple[memoryview, ...] = ()
 
 
@@ -40,18 +40,22 @@ class Answered(NamedTuple):
 
 
 def fetch_request(
-    core: Core, session: ClientSession, broker_epoch: int, named: Sequence[Asking], forgotten: Iterable[Replica]
+    core: BrokerCore,
+    session: ClientSession,
+    broker_epoch: int,
+    named: Sequence[FetchingPartition[FetchRequest]],
+    forgotten: Iterable[Replica],
 ) -> Message:
     """A fetch of these partitions, in a session. **Kafka:** `RemoteLeaderEndPoint.buildFetch`."""
     config, self_id = core.config, core.cluster.self_id
-    by_topic: dict[bytes, list[Asking]] = {}
+    by_topic: dict[bytes, list[FetchingPartition[FetchRequest]]] = {}
     for one in named:
         by_topic.setdefault(one.replica.topic_id, []).append(one)
     topics = [
         Message(
             topic=asking[0].replica.place.topic,
             topic_id=asking[0].replica.topic_id,
-            partitions=[_asked(one, config["replica.fetch.max.bytes"]) for one in asking],
+            partitions=[_asked(one, config.number("replica.fetch.max.bytes")) for one in asking],
         )
         for asking in by_topic.values()
     ]
@@ -65,9 +69,9 @@ def fetch_request(
     return Message(
         replica_id=self_id,
         replica_state=Message(replica_id=self_id, replica_epoch=broker_epoch),
-        max_wait_ms=config["replica.fetch.wait.max.ms"],
-        min_bytes=config["replica.fetch.min.bytes"],
-        max_bytes=config["replica.fetch.response.max.bytes"],
+        max_wait_ms=config.number("replica.fetch.wait.max.ms"),
+        min_bytes=config.number("replica.fetch.min.bytes"),
+        max_bytes=config.number("replica.fetch.response.max.bytes"),
         session_id=session.session_id,
         session_epoch=session.epoch,
         topics=topics,
@@ -75,7 +79,7 @@ def fetch_request(
     )
 
 
-def _asked(one: Asking, most_bytes: int) -> Message:
+def _asked(one: FetchingPartition[FetchRequest], most_bytes: int) -> Message:
     fetch = one.request.fetch
     return Message(
         partition=one.replica.place.partition,
@@ -87,7 +91,7 @@ def _asked(one: Asking, most_bytes: int) -> Message:
     )
 
 
-def fetched(fetch_offset: Offset, part: Message) -> list[Answered] | None:
+def fetched(fetch_offset: Offset, part: Message) -> list[PartitionAnswer[FetchResponse]] | None:
     """The answer for a partition, in pieces where offsets are missing between batches. `None` if a batch is corrupt.
 
     A last batch that is cut off is left for the next fetch.
@@ -118,14 +122,20 @@ def fetched(fetch_offset: Offset, part: Message) -> list[Answered] | None:
     except InvalidBatchError:
         return None
     if not runs:
-        return [Answered(response)]
+        return [PartitionAnswer(response)]
     return [
-        Answered(
+        PartitionAnswer(
             response._replace(base_offset=run[0].base_offset, records=tuple(map(_batch, run))),
             tuple(records[header.position : header.position + header.size] for header in run),
         )
         for run in runs
     ]
+
+
+def end_of(answered: PartitionAnswer[FetchResponse]) -> Offset:
+    """The end of a piece of an answer: the next piece follows only a log that has taken all of this one."""
+    response = answered.response
+    return Offset(response.base_offset + count_records(response.records))
 
 
 LENGTH_AT, LENGTH_END = 8, 12
@@ -156,14 +166,14 @@ def _batch(header: BatchHeader) -> Batch:
 # ---- OffsetForLeaderEpoch
 
 
-def _by_topic(asking: Sequence[Asking]) -> dict[str, list[Asking]]:
-    found: dict[str, list[Asking]] = {}
+def _by_topic(asking: Sequence[FetchingPartition[RequestT]]) -> dict[str, list[FetchingPartition[RequestT]]]:
+    found: dict[str, list[FetchingPartition[RequestT]]] = {}
     for one in asking:
         found.setdefault(one.replica.place.topic, []).append(one)
     return found
 
 
-def epochs_request(self_id: BrokerId, asking: Sequence[Asking]) -> Message:
+def epochs_request(self_id: BrokerId, asking: Sequence[FetchingPartition[OffsetForLeaderEpochRequest]]) -> Message:
     """The question where epochs end. **Kafka:** `RemoteLeaderEndPoint.fetchEpochEndOffsets`."""
     topics = [
         Message(
@@ -182,10 +192,10 @@ def epochs_request(self_id: BrokerId, asking: Sequence[Asking]) -> Message:
     return Message(replica_id=self_id, topics=topics)
 
 
-def epoch_ends(answer: Message) -> dict[Place, OffsetForLeaderEpochResponse]:
-    """Where epochs end, by partition."""
+def epoch_ends(answer: Message) -> dict[TopicPartition, OffsetForLeaderEpochResponse]:
+    """Ends of epochs, by partition."""
     return {
-        Place(topic.topic, part.partition): OffsetForLeaderEpochResponse(
+        TopicPartition(topic.topic, part.partition): OffsetForLeaderEpochResponse(
             Error(part.error_code), EpochEndOffset(Epoch(part.leader_epoch), Offset(part.end_offset))
         )
         for topic in answer.topics
@@ -196,7 +206,7 @@ def epoch_ends(answer: Message) -> dict[Place, OffsetForLeaderEpochResponse]:
 # ---- ListOffsets
 
 
-def list_offsets_request(self_id: BrokerId, asking: Sequence[Asking]) -> Message:
+def list_offsets_request(self_id: BrokerId, asking: Sequence[FetchingPartition[ListOffsetsRequest]]) -> Message:
     """The question where logs end or begin. **Kafka:** `RemoteLeaderEndPoint.fetchOffset`."""
     topics = [
         Message(
@@ -215,10 +225,10 @@ def list_offsets_request(self_id: BrokerId, asking: Sequence[Asking]) -> Message
     return Message(replica_id=self_id, topics=topics)
 
 
-def listed_offsets(answer: Message) -> dict[Place, ListOffsetsResponse]:
+def listed_offsets(answer: Message) -> dict[TopicPartition, ListOffsetsResponse]:
     """Offsets, by partition."""
     return {
-        Place(topic.name, part.partition_index): ListOffsetsResponse(Error(part.error_code), Offset(part.offset))
+        TopicPartition(topic.name, part.partition_index): ListOffsetsResponse(Error(part.error_code), Offset(part.offset))
         for topic in answer.topics
         for part in topic.partitions
     }

@@ -1,38 +1,38 @@
-"""What leaders on this broker ask the controller for: other ISRs. One request is under way at a time, for many partitions.
+"""Requests of leaders on this broker to the controller: other ISRs. One request is under way at a time, for many partitions.
 
 Kafka: `DefaultAlterPartitionManager`. What a leader asks, and what it makes of the answer, is `spec.broker.leader.isr`.
 """
 
-from impl.broker.calls import CONTROLLER, Ask, Channel, Effect
-from impl.broker.core import Core
-from impl.broker.replica import Replica
-from impl.wire.values import Message
-from spec.broker.leader.isr import handle_alter_partition_response
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.metadata import LeaderRecoveryState
-from spec.values import BrokerId, Epoch, Error, PartitionEpoch
+from kspec.impl.broker.calls import CONTROLLER, Ask, ChannelKey, Effect
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.replica import Replica
+from kspec.impl.wire.values import Message
+from kspec.spec.broker.leader.isr import handle_alter_partition_response
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.metadata import LeaderRecoveryState
+from kspec.spec.values import BrokerId, Epoch, Error, Instant, PartitionEpoch
 
 RETRY_MS = 50
-"""When a request is repeated that got no answer, or an error for all of it. Kafka: `AlterPartitionManager`."""
+"""The pause before a request without a response, or with a top-level error, is retried. Kafka: `AlterPartitionManager`."""
 
-CHANNEL = Channel(CONTROLLER, "isr")
+CHANNEL = ChannelKey(CONTROLLER, "isr")
 
 
 class IsrChanges:
     """The proposals that wait to be sent, and those that are under way: one for a partition."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: BrokerCore) -> None:
         self._core = core
         self._waiting: dict[Replica, AlterPartitionRequest] = {}
         self._under_way: dict[Replica, AlterPartitionRequest] = {}
         self._asking = False
 
-    def submit(self, replica: Replica, request: AlterPartitionRequest, now: int) -> list[Effect]:
+    def submit(self, replica: Replica, request: AlterPartitionRequest, now: Instant) -> list[Effect]:
         """A leader wants another ISR."""
         self._waiting[replica] = request
         return self._send(now)
 
-    def _send(self, now: int) -> list[Effect]:
+    def _send(self, now: Instant) -> list[Effect]:
         if self._asking or not self._waiting:
             return []
         self._asking = True
@@ -53,9 +53,9 @@ class IsrChanges:
         core = self._core
         return Message(broker_id=core.cluster.self_id, broker_epoch=core.broker_epoch, topics=topics)
 
-    def _take(self, answer: Message | None, now: int) -> list[Effect]:
+    def _take(self, answer: Message | None, now: Instant) -> list[Effect]:
         if answer is None or answer.error_code:
-            self._core.timers.at(now + RETRY_MS, self._again)
+            self._core.timers.at(now.after(RETRY_MS), self._again)
             return []
         self._asking = False
         asked, self._under_way = self._under_way, {}
@@ -69,13 +69,15 @@ class IsrChanges:
                     if replica.offline:  # it commits nothing any more
                         continue
                     response = _answer(request, part)
-                    handled = self._core.run(handle_alter_partition_response, replica, request, response, now, now=now)
+                    handled = self._core.run(
+                        handle_alter_partition_response, replica, request, response, now.monotonic, now=now
+                    )
                     effects += handled.effects
         for replica, request in asked.items():
             self._waiting.setdefault(replica, request)
         return [*effects, *self._send(now)]
 
-    def _again(self, now: int) -> list[Effect]:
+    def _again(self, now: Instant) -> list[Effect]:
         self._asking = False
         for replica, request in self._under_way.items():
             self._waiting.setdefault(replica, request)

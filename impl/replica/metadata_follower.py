@@ -7,15 +7,15 @@ Kafka: `KafkaRaftClient` as an observer, `MetadataLoader`. What a broker does ab
 from collections import deque
 from collections.abc import Callable
 
-from impl.broker.calls import CONTROLLER, Ask, Channel, CopyMetadata, CopySnapshot, CutMetadata, Effect, Then
-from impl.broker.core import Core
-from impl.metadata.files import MetadataBatch, replay_into
-from impl.replica.metadata_copy import MetadataCopy
-from impl.wire.values import Message
-from spec.controller.rules.metadata_log import SnapshotId
-from spec.values import Epoch, Error, Offset
+from kspec.impl.broker.calls import CONTROLLER, Ask, ChannelKey, CopyMetadata, CopySnapshot, CutMetadata, Effect, Then
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.metadata.files import MetadataBatch, replay_into
+from kspec.impl.replica.metadata_copy import MetadataCopy
+from kspec.impl.wire.values import Message
+from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.spec.values import Epoch, Error, Instant, Offset
 
-CHANNEL = Channel(CONTROLLER, "metadata")
+CHANNEL = ChannelKey(CONTROLLER, "metadata")
 TOPIC_ID = bytes(15) + b"\1"
 """Kafka: `Uuid.METADATA_TOPIC_ID`."""
 
@@ -25,17 +25,17 @@ SNAPSHOT_BYTES = 8 << 20
 
 
 class MetadataFollower:
-    """What this broker has of the metadata log. `acted` is called when the image has gone on, and may be acted on."""
+    """This broker's copy of the metadata log."""
 
-    def __init__(self, core: Core, copy: MetadataCopy, acted: Callable[[int], list[Effect]]) -> None:
+    def __init__(self, core: BrokerCore, copy: MetadataCopy) -> None:
         self._core = core
         self._copy = copy
-        self._acted = acted
+        self.acted: Callable[[Instant], list[Effect]] = lambda now: []
         self._epoch = 0
         self._pending: deque[MetadataBatch] = deque()
         self._snapshot = b""
         self.end_at_start: Offset | None = None
-        """Where the committed log ended when this process first asked."""
+        """The end of the committed log at this process's first fetch."""
         self._load()
 
     def _load(self) -> None:
@@ -51,7 +51,7 @@ class MetadataFollower:
 
     # ---- fetching
 
-    def fetch(self, now: int) -> list[Effect]:
+    def fetch(self, now: Instant) -> list[Effect]:
         """Ask for what follows. **Kafka:** `KafkaRaftClient.buildFetchRequest`."""
         core, copy = self._core, self._copy
         partition = Message(
@@ -74,11 +74,11 @@ class MetadataFollower:
         )
         return [Ask(CHANNEL, "Fetch", message, self._take)]
 
-    def _later(self, now: int) -> list[Effect]:
-        self._core.timers.at(now + RETRY_MS, self.fetch)
+    def _later(self, now: Instant) -> list[Effect]:
+        self._core.timers.at(now.after(RETRY_MS), self.fetch)
         return []
 
-    def _take(self, answer: Message | None, now: int) -> list[Effect]:
+    def _take(self, answer: Message | None, now: Instant) -> list[Effect]:
         if answer is None or answer.error_code or not answer.responses:
             return self._later(now)
         (part,) = answer.responses[0].partitions
@@ -96,7 +96,7 @@ class MetadataFollower:
             return self._cut(Offset(diverging.end_offset), now)
         return self._take_batches(part, now)
 
-    def _take_batches(self, part: Message, now: int) -> list[Effect]:
+    def _take_batches(self, part: Message, now: Instant) -> list[Effect]:
         effects: list[Effect] = []
         if part.records is not None and len(part.records):
             self._pending.extend(self._copy.batches_in(memoryview(part.records)))
@@ -105,7 +105,7 @@ class MetadataFollower:
         if self.end_at_start is None and committed >= 0:
             self.end_at_start = committed
         if self._replay(committed):
-            effects.append(Then(lambda: self._acted(now)))
+            effects.append(Then(lambda: self.acted(now)))
         return [*effects, Then(lambda: self.fetch(now))]
 
     def _replay(self, committed: Offset) -> bool:
@@ -116,7 +116,7 @@ class MetadataFollower:
         replay_into(image, taken)
         return bool(taken) or self.end_at_start == image.spec.end_offset
 
-    def _cut(self, end_offset: Offset, now: int) -> list[Effect]:
+    def _cut(self, end_offset: Offset, now: Instant) -> list[Effect]:
         """The controller does not have the end of the copy, which was never committed."""
         while self._pending and self._pending[-1].next_offset > end_offset:
             self._pending.pop()
@@ -140,12 +140,12 @@ class MetadataFollower:
             topics=[Message(name=TOPIC, partitions=[partition])],
         )
 
-        def take(answer: Message | None, now: int) -> list[Effect]:
+        def take(answer: Message | None, now: Instant) -> list[Effect]:
             return self._take_piece(snapshot, answer, now)
 
         return [Ask(CHANNEL, "FetchSnapshot", message, take)]
 
-    def _take_piece(self, snapshot: SnapshotId, answer: Message | None, now: int) -> list[Effect]:
+    def _take_piece(self, snapshot: SnapshotId, answer: Message | None, now: Instant) -> list[Effect]:
         if answer is None or answer.error_code or not answer.topics:
             return self._later(now)
         (part,) = answer.topics[0].partitions
@@ -158,6 +158,6 @@ class MetadataFollower:
 
         def go_on() -> list[Effect]:
             self._load()
-            return [*self._acted(now), *self.fetch(now)]
+            return [*self.acted(now), *self.fetch(now)]
 
         return [CopySnapshot(snapshot, content), Then(go_on)]

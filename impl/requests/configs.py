@@ -1,37 +1,48 @@
 """Settings of topics and brokers: shown, and changed while the broker runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
-from impl.broker.administered import Administered
-from impl.broker.calls import Call, Effect, Then
-from impl.broker.core import Core
-from impl.broker.topics_view import RESOURCES
-from impl.config.broker import SETTINGS
-from impl.config.properties import ConfigError
-from impl.wire.values import Message
-from spec.controller.topics.broker_configs import check_broker_config
-from spec.controller.topics.configs import handle_alter_configs, handle_incremental_alter_configs
-from spec.controller.topics.description import describe_topic_configs
-from spec.messages.topics.alter_configs import (
+from kspec.impl.broker.administered import AdministeredNode, DescribedNode
+from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, ends_turn
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.config.broker import SETTINGS
+from kspec.impl.config.kafka import HIDDEN, is_secret
+from kspec.impl.config.properties import ConfigError
+from kspec.impl.config.settings import Setting
+from kspec.impl.metadata.records import RESOURCES, LogRecord
+from kspec.impl.wire.values import Message
+from kspec.spec.controller.topics.broker_configs import (
+    check_altered_broker,
+    check_altered_value,
+    check_broker_config,
+    check_described_resource,
+    check_listed_kinds,
+    check_operations,
+    listed_kinds,
+)
+from kspec.spec.controller.topics.configs import handle_alter_configs, handle_incremental_alter_configs
+from kspec.spec.controller.topics.description import NodeLayers, broker_synonyms, describe_topic_configs
+from kspec.spec.controller.topics.topic_configs import TOPIC_CONFIGS
+from kspec.spec.messages.topics.alter_configs import (
     AlterConfig,
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlteredResource,
     AlterOperation,
-    ConfigResource,
     IncrementalAlterConfigsRequest,
     ReplacedResource,
-    ResourceType,
 )
-from spec.messages.topics.describe_configs import (
+from kspec.spec.messages.topics.describe_configs import (
     ConfigSource,
-    ConfigSynonym,
     ConfigType,
     DescribeConfigsRequest,
     DescribedConfig,
 )
-from spec.values import Error
+from kspec.spec.topics import ConfigResource, ResourceType, configs_of
+from kspec.spec.values import Error, Instant
+
+TOPICS = frozenset(key.name for key in TOPIC_CONFIGS)
 
 TYPES = {
     "boolean": ConfigType.BOOLEAN,
@@ -44,10 +55,18 @@ TYPES = {
 }
 
 
-def describe_configs(core: Core, call: Call, now: int) -> list[Effect]:
-    """The settings of topics and brokers. **Kafka:** `ConfigHelper.describeConfigs`."""
+def describe_configs(core: DescribedNode, call: Call, now: Instant) -> list[Effect]:
+    """The settings of topics and nodes. **Kafka:** `ConfigHelper.describeConfigs`."""
+    return [InTurns(call, _describe(core, call))]
+
+
+RESOURCES_AT_ONCE = 10
+"""Each has some forty settings."""
+
+
+def _describe(core: DescribedNode, call: Call) -> Steps:
     results = []
-    for wanted in call.message.resources:
+    for number, wanted in enumerate(call.message.resources):
         kind = RESOURCES.get(wanted.resource_type, ResourceType.UNKNOWN)
         names = None if wanted.configuration_keys is None else tuple(wanted.configuration_keys)
         resource = ConfigResource(kind, wanted.resource_name)
@@ -61,48 +80,78 @@ def describe_configs(core: Core, call: Call, now: int) -> list[Effect]:
                 configs=[_config(one) for one in configs],
             )
         )
-    return [call.respond(results=results)]
+        if ends_turn(number, RESOURCES_AT_ONCE):
+            yield []
+    return [call.respond(results=results).long_if(len(results) > RESOURCES_AT_ONCE)]
 
 
 def _described(
-    core: Core, resource: ConfigResource, names: tuple[str, ...] | None, include_synonyms: bool
+    core: DescribedNode, resource: ConfigResource, names: tuple[str, ...] | None, include_synonyms: bool
 ) -> tuple[Error, str | None, tuple[DescribedConfig, ...]]:
     if resource.kind == ResourceType.TOPIC:
         request = DescribeConfigsRequest(resource, names, include_synonyms)
-        answer = describe_topic_configs(core.topic_settings, core.cluster.view, request)
+        answer = describe_topic_configs(core.topic_settings, core.image.spec, request)
         return answer.error, answer.message, answer.configs
+    node = str(core.node_id)
+    error = check_described_resource(resource, node)
+    if error != Error.NONE:
+        return error, f"this is node {node}, which does not show {resource.kind.name} {resource.name!r}", ()
     if resource.kind == ResourceType.BROKER:
-        if resource.name not in ("", str(core.cluster.self_id)):
-            return Error.INVALID_REQUEST, f"this is broker {core.cluster.self_id}, not {resource.name}", ()
-        return Error.NONE, None, _broker_configs(core, resource, names, include_synonyms)
-    if resource.kind in (ResourceType.CLIENT_METRICS, ResourceType.GROUP, ResourceType.BROKER_LOGGER):
-        return Error.NONE, None, ()
-    return Error.INVALID_REQUEST, "there is no such kind of resource", ()
+        return Error.NONE, None, _node_configs(core, resource, names, include_synonyms)
+    return Error.NONE, None, ()
 
 
-def _broker_configs(
-    core: Core, resource: ConfigResource, names: tuple[str, ...] | None, include_synonyms: bool
+def _node_configs(
+    core: DescribedNode, resource: ConfigResource, names: tuple[str, ...] | None, include_synonyms: bool
 ) -> tuple[DescribedConfig, ...]:
-    """What is set for a broker, or with an empty name for all of them, and how."""
-    everybody = dict(core.cluster.view.configs(ConfigResource(ResourceType.BROKER, "")))
-    own = dict(core.cluster.view.configs(resource)) if resource.name else {}
-    found = []
-    for name, setting in sorted(SETTINGS.items()):
-        layers: list[tuple[dict[str, Any], ConfigSource]] = [
+    """Settings of a node, or with an empty name of all brokers, and their sources.
+
+    A setting that Kafka looks up under several names (`log.retention.ms`, then `.minutes`, then `.hours`) has the others as
+    synonyms, too.
+    """
+    configs = core.image.spec.configs
+    everybody = dict(configs_of(configs, ConfigResource(ResourceType.BROKER, "")))
+    own = dict(configs_of(configs, resource)) if resource.name else {}
+    known, given = core.config.known, core.config.given
+    layers: NodeLayers = ((everybody, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),)
+    if resource.name:
+        defaults = {name: setting.default for name, setting in known.items()}
+        layers = (
             (own, ConfigSource.DYNAMIC_BROKER_CONFIG),
-            (everybody, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
-        ]
-        if resource.name:
-            layers.append((core.config.given, ConfigSource.STATIC_BROKER_CONFIG))
-            layers.append(({name: setting.default}, ConfigSource.DEFAULT_CONFIG))
-        values = [(values[name], source) for values, source in layers if name in values]
-        if not values or (names is not None and name not in names):
+            *layers,
+            (given, ConfigSource.STATIC_BROKER_CONFIG),
+            (defaults, ConfigSource.DEFAULT_CONFIG),
+        )
+    found = []
+    for name, setting in sorted(known.items()):
+        if not any(name in values for values, _ in layers) or (names is not None and name not in names):
             continue
-        synonyms = tuple(ConfigSynonym(name, value, source) for value, source in values if value is not None)
-        kind = TYPES[setting.kind]
+        synonyms = broker_synonyms(name, layers)
+        value, source = next((values[name], source) for values, source in layers if name in values)
         read_only = check_broker_config(name) != Error.NONE
-        found.append(DescribedConfig(name, *values[0], kind, read_only, synonyms if include_synonyms else ()))
+        shown_synonyms = synonyms if include_synonyms else ()
+        found.append(DescribedConfig(name, value, source, TYPES[setting.kind], read_only, shown_synonyms))
     return tuple(found)
+
+
+def list_config_resources(core: BrokerCore, call: Call, now: Instant) -> list[Effect]:
+    """Resources that may have settings. **Kafka:** `KafkaApis.handleListConfigResources`."""
+    kinds = tuple(RESOURCES.get(kind, ResourceType.UNKNOWN) for kind in call.message.resource_types)
+    error = check_listed_kinds(kinds, call.version)
+    if error != Error.NONE:
+        return [call.respond(error_code=error.value, config_resources=[])]
+    image = core.cluster.image
+    brokers = [str(one.broker) for one in image.spec.brokers if not one.fenced]
+    named = (
+        (ResourceType.BROKER_LOGGER, brokers),
+        (ResourceType.BROKER, brokers),
+        (ResourceType.TOPIC, list(image.topics)),
+    )
+    listed = listed_kinds(kinds, call.version)
+    found = [
+        Message(resource_name=name, resource_type=kind.value) for kind, names in named if kind in listed for name in names
+    ]
+    return [call.respond(error_code=0, config_resources=found)]
 
 
 def _config(one: DescribedConfig) -> Message:
@@ -118,52 +167,62 @@ def _config(one: DescribedConfig) -> Message:
     )
 
 
-def incremental_alter_configs(core: Administered, call: Call, now: int) -> list[Effect]:
+def incremental_alter_configs(core: AdministeredNode, call: Call, now: Instant) -> list[Effect]:
     """Change settings, and leave the others. **Kafka:** `ControllerApis.handleIncrementalAlterConfigs`."""
     operations = {operation.value: operation for operation in AlterOperation}
-    wrong = [
-        one.config_operation
-        for resource in call.message.resources
-        for one in resource.configs
-        if one.config_operation not in operations
-    ]
-    if wrong:
-        return [_refused(call, Error.INVALID_REQUEST, f"there is no operation {wrong[0]}")]
-    resources = tuple(
-        AlteredResource(
-            _resource(one),
-            tuple(AlterConfig(each.name, operations[each.config_operation], each.value) for each in one.configs),
+    asked = tuple(one.config_operation for resource in call.message.resources for one in resource.configs)
+    error = check_operations(asked, operations.keys())
+    if error != Error.NONE:
+        return [_refused(call, error, f"there are no operations but {', '.join(map(str, operations))}")]
+
+    def decide(some: list[Message]) -> Decided:
+        resources = tuple(
+            AlteredResource(
+                _resource(one),
+                tuple(AlterConfig(each.name, operations[each.config_operation], shown(each)) for each in one.configs),
+            )
+            for one in some
         )
-        for one in call.message.resources
-    )
-    given = [[(each.name, each.value) for each in one.configs] for one in resources]
-    refused = _refused_resources(core, [one.resource for one in resources], given)
-    kept = tuple(one for number, one in enumerate(resources) if number not in refused)
-    request = IncrementalAlterConfigsRequest(kept, call.message.validate_only)
-    answer, records = core.deciding.decide_topics(handle_incremental_alter_configs, core.topic_settings, request, now)
-    return _changed(core, call, refused, answer, core.change_metadata(records))
+        given = [[(each.name, each.value) for each in one.configs] for one in resources]
+        refused = _refused_resources(core, [one.resource for one in resources], given)
+        kept = tuple(one for number, one in enumerate(resources) if number not in refused)
+        request = IncrementalAlterConfigsRequest(kept, call.message.validate_only)
+        answer, records = core.deciding.decide(handle_incremental_alter_configs, request, now, AlterConfigsResponse)
+        return refused, answer, records
+
+    return [InTurns(call, _change(core, call, decide))]
 
 
-def alter_configs(core: Administered, call: Call, now: int) -> list[Effect]:
+def alter_configs(core: AdministeredNode, call: Call, now: Instant) -> list[Effect]:
     """Give resources these settings and no others. **Kafka:** `ControllerApis.handleLegacyAlterConfigs`."""
-    resources = tuple(
-        ReplacedResource(_resource(one), tuple((each.name, each.value) for each in one.configs))
-        for one in call.message.resources
-    )
-    refused = _refused_resources(core, [one.resource for one in resources], [one.configs for one in resources])
-    kept = tuple(one for number, one in enumerate(resources) if number not in refused)
-    request = AlterConfigsRequest(kept, call.message.validate_only)
-    answer, records = core.deciding.decide_topics(handle_alter_configs, core.topic_settings, request, now)
-    return _changed(core, call, refused, answer, core.change_metadata(records))
+
+    def decide(some: list[Message]) -> Decided:
+        resources = tuple(
+            ReplacedResource(_resource(one), tuple((each.name, shown(each)) for each in one.configs)) for one in some
+        )
+        refused = _refused_resources(core, [one.resource for one in resources], [one.configs for one in resources])
+        kept = tuple(one for number, one in enumerate(resources) if number not in refused)
+        request = AlterConfigsRequest(kept, call.message.validate_only)
+        answer, records = core.deciding.decide(handle_alter_configs, request, now, AlterConfigsResponse)
+        return refused, answer, records
+
+    return [InTurns(call, _change(core, call, decide))]
+
+
+def shown(setting: Message) -> str | None:
+    """The value of a setting as handlers get it, and as a trace has it: one that Kafka does not know may be a secret."""
+    name, value = setting.name, setting.value
+    known = name in TOPICS or name in SETTINGS or not is_secret(name)
+    return None if value is None else str(value) if known else HIDDEN
 
 
 Refusal: TypeAlias = tuple[Error, str]
 
 
 def _refused_resources(
-    core: Administered, resources: Sequence[ConfigResource], given: Sequence[Iterable[tuple[str, str | None]]]
+    core: AdministeredNode, resources: Sequence[ConfigResource], given: Sequence[Iterable[tuple[str, str | None]]]
 ) -> dict[int, Refusal]:
-    """Which resources are refused before the controller looks at them, by their places. Each is refused by itself.
+    """Resources that are refused before the controller looks at them, by their places. Each is refused by itself.
 
     **Kafka:** `ConfigAdminManager.preprocess`.
     """
@@ -175,22 +234,32 @@ def _refused_resources(
     return found
 
 
-def _refusal_of_broker(core: Administered, name: str, values: Iterable[tuple[str, str | None]]) -> Refusal | None:
-    """Why a broker does not get these settings: there is no such broker, or setting, or it cannot change while it runs.
+def _refusal_of_broker(core: AdministeredNode, name: str, values: Iterable[tuple[str, str | None]]) -> Refusal | None:
+    """The reason why a broker does not get these settings: there is no such broker, or setting, or it cannot change while
+    it runs.
 
     **Kafka:** `ConfigAdminManager.validateResourceNameIsCurrentNodeId`, `DynamicBrokerConfig.validate`.
     """
-    if name and name not in {str(one.broker) for one in core.cluster.image.spec.brokers}:
-        return Error.INVALID_REQUEST, f"there is no broker {name}"
+    error = check_altered_broker(name, {str(one.broker) for one in core.image.spec.brokers})
+    if error != Error.NONE:
+        return error, f"there is no broker {name}"
     for key, value in values:
         setting, error = SETTINGS.get(key), check_broker_config(key)
         if setting is None or error != Error.NONE:
-            return Error.INVALID_REQUEST, f"{key} cannot be changed while the broker runs"
-        try:
-            if value is not None:
-                setting.parse(value)
-        except ConfigError as error:
-            return Error.INVALID_REQUEST, str(error)
+            return error, f"{key} cannot be changed while the broker runs"
+        wrong = _wrong_with(setting, value)
+        error = check_altered_value(wrong is None)
+        if error != Error.NONE:
+            return error, wrong or error.name
+    return None
+
+
+def _wrong_with(setting: Setting, value: str | None) -> str | None:
+    try:
+        if value is not None:
+            setting.parse(value)
+    except ConfigError as error:
+        return str(error)
     return None
 
 
@@ -198,21 +267,43 @@ def _resource(one: Message) -> ConfigResource:
     return ConfigResource(RESOURCES.get(one.resource_type, ResourceType.UNKNOWN), one.resource_name)
 
 
-def _changed(
-    core: Administered, call: Call, refused: Mapping[int, Refusal], answer: AlterConfigsResponse, effects: list[Effect]
-) -> list[Effect]:
-    def apply() -> list[Effect]:
-        core.configure_replicas()
-        return []
+Decided: TypeAlias = tuple[dict[int, Refusal], AlterConfigsResponse, list[LogRecord]]
+"""Resources that were refused before, by their places, the controller's answer for the others, and what it has stored."""
 
+ALTERED_AT_ONCE = 50
+"""Resources of which settings are changed before others are served; their records are one batch of the metadata log."""
+
+
+def _change(core: AdministeredNode, call: Call, decide: Callable[[list[Message]], Decided]) -> Steps:
+    """Change settings, some in each step. All mentions of a resource are in the same, as it may be named once."""
+
+    mentions: dict[ConfigResource, list[int]] = {}
+    for place, one in enumerate(call.message.resources):
+        mentions.setdefault(_resource(one), []).append(place)
+        if ends_turn(place):
+            yield []
+    answers: dict[int, Message] = {}
+    places: list[int] = []
+    for number, those in enumerate(mentions.values(), 1):
+        places += those
+        if number == len(mentions) or ends_turn(number - 1, ALTERED_AT_ONCE):
+            some = [call.message.resources[place] for place in sorted(places)]
+            refused, answer, records = decide(some)
+            answers.update(zip(sorted(places), _outcomes(some, refused, answer), strict=True))
+            yield core.change_metadata(records)
+            places = []
+    responses = [answers[place] for place in range(len(answers))]
+    return [call.respond(responses=responses).long_if(len(responses) > TURN_SIZE)]
+
+
+def _outcomes(some: list[Message], refused: Mapping[int, Refusal], answer: AlterConfigsResponse) -> list[Message]:
     outcomes: dict[ConfigResource, Refusal] = {one.resource: (one.error, one.message or "") for one in answer.resources}
-    responses: dict[ConfigResource, Message] = {}
-    for number, one in enumerate(call.message.resources):
-        resource = _resource(one)
-        error, text = refused[number] if number in refused else outcomes[resource]
+    found = []
+    for number, one in enumerate(some):
+        error, text = refused[number] if number in refused else outcomes[_resource(one)]
         names = {"resource_type": one.resource_type, "resource_name": one.resource_name}
-        responses[resource] = Message(error_code=error.value, error_message=text or None, **names)
-    return [*effects, Then(apply), call.respond(responses=list(responses.values()))]
+        found.append(Message(error_code=error.value, error_message=text or None, **names))
+    return found
 
 
 def _refused(call: Call, error: Error, message: str) -> Effect:

@@ -1,21 +1,23 @@
-"""Which function answers which request."""
+"""The function that answers each request."""
 
 from collections.abc import Callable
 from functools import partial
 
-from impl.broker.calls import Call, Effect
-from impl.broker.core import Core
-from impl.requests.configs import alter_configs, describe_configs, incremental_alter_configs
-from impl.requests.deletion import delete_records
-from impl.requests.describe import (
+from kspec.impl.broker.calls import Call, Effect
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.requests.administration.absent import ABSENT_HANDLERS, OF_BROKERS
+from kspec.impl.requests.configs import describe_configs, list_config_resources
+from kspec.impl.requests.deletion import delete_records
+from kspec.impl.requests.describe import (
+    alter_replica_log_dirs,
     api_versions,
     describe_cluster,
     describe_log_dirs,
     describe_topic_partitions,
     metadata,
 )
-from impl.requests.fetch import fetch
-from impl.requests.group_offsets import (
+from kspec.impl.requests.fetch import fetch
+from kspec.impl.requests.group_offsets import (
     delete_groups,
     describe_groups,
     list_groups,
@@ -23,27 +25,23 @@ from impl.requests.group_offsets import (
     offset_delete,
     offset_fetch,
 )
-from impl.requests.groups import Groups, find, heartbeat, join_group, leave_group, sync_group
-from impl.requests.offsets import list_offsets, offset_for_leader_epoch
-from impl.requests.produce import produce
-from impl.requests.producers import describe_producers, init_producer_id
-from impl.requests.topics import create_partitions, create_topics, delete_topics
-from impl.wire.apis import FORWARDED
+from kspec.impl.requests.groups import Groups, find, heartbeat, join_group, leave_group, sync_group
+from kspec.impl.requests.modern.consumers import consumer_group_describe, consumer_group_heartbeat
+from kspec.impl.requests.offsets import list_offsets, offset_for_leader_epoch
+from kspec.impl.requests.produce import produce
+from kspec.impl.requests.producers import describe_producers, init_producer_id
+from kspec.impl.wire.apis import FORWARDED
+from kspec.spec.values import Instant
 
-Handler = Callable[[Call, int], list[Effect]]
+Handler = Callable[[Call, Instant], list[Effect]]
 
-OF_PARTITIONS: dict[str, Callable[[Core, Call, int], list[Effect]]] = {
+OF_PARTITIONS: dict[str, Callable[[BrokerCore, Call, Instant], list[Effect]]] = {
     "Produce": produce,
     "Fetch": fetch,
     "ListOffsets": list_offsets,
     "Metadata": metadata,
     "ApiVersions": api_versions,
     "DescribeConfigs": describe_configs,
-    "AlterConfigs": alter_configs,
-    "IncrementalAlterConfigs": incremental_alter_configs,
-    "CreatePartitions": create_partitions,
-    "CreateTopics": create_topics,
-    "DeleteTopics": delete_topics,
     "DeleteRecords": delete_records,
     "InitProducerId": init_producer_id,
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
@@ -51,10 +49,14 @@ OF_PARTITIONS: dict[str, Callable[[Core, Call, int], list[Effect]]] = {
     "DescribeLogDirs": describe_log_dirs,
     "DescribeProducers": describe_producers,
     "DescribeTopicPartitions": describe_topic_partitions,
+    "ListConfigResources": list_config_resources,
+    "AlterReplicaLogDirs": alter_replica_log_dirs,
+    **ABSENT_HANDLERS,
+    **OF_BROKERS,
 }
 """APIs about partitions, topics and the cluster."""
 
-OF_GROUPS: dict[str, Callable[[Groups, Call, int], list[Effect]]] = {
+OF_GROUPS: dict[str, Callable[[Groups, Call, Instant], list[Effect]]] = {
     "OffsetCommit": offset_commit,
     "OffsetFetch": offset_fetch,
     "FindCoordinator": find,
@@ -66,13 +68,14 @@ OF_GROUPS: dict[str, Callable[[Groups, Call, int], list[Effect]]] = {
     "ListGroups": list_groups,
     "DeleteGroups": delete_groups,
     "OffsetDelete": offset_delete,
+    "ConsumerGroupHeartbeat": consumer_group_heartbeat,
+    "ConsumerGroupDescribe": consumer_group_describe,
 }
 """APIs about groups."""
 
 
-def handlers_of(core: Core, groups: Groups) -> dict[str, Handler]:
+def handlers_of(core: BrokerCore, groups: Groups) -> dict[str, Handler]:
     """The function that answers each API, by its name."""
     found: dict[str, Handler] = {name: partial(function, core) for name, function in OF_PARTITIONS.items()}
-    if core.elsewhere is not None:
-        found |= dict.fromkeys(FORWARDED, core.elsewhere.forward)
-    return found | {name: partial(function, groups) for name, function in OF_GROUPS.items()}
+    found |= {name: partial(function, groups) for name, function in OF_GROUPS.items()}
+    return found | dict.fromkeys(FORWARDED, core.controller.forward)

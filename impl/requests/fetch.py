@@ -1,41 +1,78 @@
 """Fetch: what a follower or a consumer reads, at once or when there is enough of it."""
 
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
 
-from impl.broker.calls import Call, Effect, Respond
-from impl.broker.core import Core
-from impl.broker.fetch_sessions import Wanted
-from impl.broker.replica import Replica, Waiting, not_again
-from impl.broker.timers import nothing
-from impl.storage import FileSlice
-from impl.wire.values import Message
-from spec.broker.clients.named_partitions import check_isolation_level
-from spec.broker.leader.fetch import handle_fetch, read_partition
-from spec.broker.rules.divergence import is_diverging
-from spec.broker.rules.reading import answers_at_once, isolation_of, may_throttle, visible_end
-from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
-from spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Offset
+from kspec.impl.broker.calls import (
+    TURN_SIZE,
+    Call,
+    DelayedOperation,
+    Effect,
+    InTurns,
+    Respond,
+    Steps,
+    StoredPartition,
+    not_again,
+    nothing,
+)
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.fetch_sessions import ClientFetch, FetchedPartition, RequestedPartition
+from kspec.impl.broker.replica import Replica
+from kspec.impl.storage import FileSlice, InvalidSegmentError, StorageError
+from kspec.impl.wire.values import Message
+from kspec.spec.broker.clients.fetch_sessions import NO_SESSION
+from kspec.spec.broker.clients.leader_hints import tells_leader_to_consumer
+from kspec.spec.broker.clients.named_partitions import check_isolation_level
+from kspec.spec.broker.leader.fetch import handle_fetch, read_partition, repeats
+from kspec.spec.broker.rules.divergence import is_diverging
+from kspec.spec.broker.rules.reading import (
+    answers_at_once,
+    counted_bytes,
+    ends_waiting,
+    has_enough,
+    isolation_of,
+    may_throttle,
+    unreadable,
+    visible_end,
+)
+from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Instant, Offset
+
+LOG = logging.getLogger("kspec.broker")
 
 READ_COMMITTED = 1
-FIRST_WITH_LEADER_HINT = 16
+FIRST_WITH_STATE = 15
 
 
 @dataclass(slots=True)
 class ReadPartition:
     """One partition's part of an answer: what `spec` says, and the piece of a file to be sent."""
 
-    wanted: Wanted
-    replica: Replica | None
+    fetched: FetchedPartition
     answer: FetchResponse
     piece: FileSlice | None = None
     size: int = 0
-    """How many bytes of records there are."""
+    """The bytes of records."""
+    counted: int = 0
+    """The bytes that count towards the fetch's minimum."""
+    ends: bool = False
+    """Whether the fetch does not wait, however little there is."""
+
+    @property
+    def wanted(self) -> RequestedPartition:
+        """The client's request."""
+        return self.fetched.wanted
+
+    @property
+    def replica(self) -> Replica | None:
+        """The partition, if this broker has it."""
+        return self.fetched.replica
 
 
-def fetch(core: Core, call: Call, now: int) -> list[Effect]:
-    """Read from the partitions that a request names, or that its session remembers.
+def fetch(core: BrokerCore, call: Call, now: Instant) -> list[Effect]:
+    """Read from the partitions that a request names, or that its session remembers and of which there is news.
 
     **Kafka:** `KafkaApis.handleFetchRequest`.
     """
@@ -43,136 +80,239 @@ def fetch(core: Core, call: Call, now: int) -> list[Effect]:
     error = check_isolation_level(request.isolation_level)
     if error != Error.NONE:
         return [_refused(call, error)]
-    error, wanted = core.sessions.begin(call, now)
+    effects = [effect for one in core.sessions.disturbed_by(call) if not one.done for effect in one.complete(now)]
+    error, begun = core.sessions.begin(call, _terms(core, call), now.monotonic)
     if error != Error.NONE:
-        return [call.respond(error_code=error.value, session_id=0, responses=[])]
-    asked = [Asked(one, _request(call, one)) for one in wanted]
-    before = core.begin_collecting()
-    reads = _read_all(core, call, asked, now, first=True)
-    effects = core.collected(before)
-    may_wait = request.max_wait_ms > 0 and bool(wanted)
-    if not may_wait or _is_enough(core, call, reads):
-        return [*effects, answer(core, call, reads, now)]
-    _wait(core, call, asked, reads, now)
+        return [*effects, call.respond(error_code=error.value, session_id=0, responses=[])]
+    if len(begun.asked) > TURN_SIZE:
+        return [*effects, InTurns(call, _fetch_many(core, begun, now))]
+    reads, noted = _read_all(core, call, begun.asked, now, first=True)
+    effects += noted
+    if _is_answered(core, begun, reads):
+        return [*effects, answer(core, begun, reads, now)]
+    _wait(core, begun, reads, now)
     return effects
 
 
-class Asked(NamedTuple):
-    """One partition of a fetch: as the client named it, and in the words of `spec`."""
-
-    wanted: Wanted
-    request: FetchRequest
+def _is_answered(core: BrokerCore, fetch: ClientFetch, reads: list[ReadPartition]) -> bool:
+    may_wait = fetch.call.message.max_wait_ms > 0 and bool(fetch.asked or fetch.session is not None)
+    return not may_wait or _is_enough(core, fetch.call, reads)
 
 
-def _is_enough(core: Core, call: Call, reads: list[ReadPartition]) -> bool:
-    """Whether a fetch that may wait is answered at once."""
+def _fetch_many(core: BrokerCore, fetch: ClientFetch, now: Instant) -> Steps:
+    """Read from many partitions, some in each step. If the fetch is to wait, those that have changed are looked at again."""
+    call, _, asked = fetch
+    reads: list[ReadPartition] = []
+    seen: list[object] = []
     size = 0
-    for read in reads:
-        if answers_at_once(read.answer, UNLIMITED, True, False):
-            return True
-        size += read.size
-    return bool(size >= min(call.message.min_bytes, _most_bytes(core, call)))
+    for start in range(0, len(asked), TURN_SIZE):
+        some, effects = _read_all(core, call, asked[start : start + TURN_SIZE], now, first=True, size_before=size)
+        size += sum([read.size for read in some])
+        seen += [None if read.replica is None else read.replica.partition for read in some]
+        reads += some
+        yield effects
+    if _is_answered(core, fetch, reads):
+        return (yield from _answer_many(core, fetch, reads, now))
+    waiting, effects = _wait(core, fetch, reads, now), []
+    for read, partition in zip(reads, seen, strict=True):
+        replica = read.replica
+        if replica is not None and replica.partition is not partition and not waiting.done:
+            effects += waiting.look_again(replica, now)
+    return effects
+
+
+def _read_and_answer_many(core: BrokerCore, fetch: ClientFetch, asked: list[FetchedPartition], now: Instant) -> Steps:
+    reads: list[ReadPartition] = []
+    size = 0
+    for start in range(0, len(asked), TURN_SIZE):
+        some, _ = _read_all(core, fetch.call, asked[start : start + TURN_SIZE], now, size_before=size)
+        size += sum([read.size for read in some])
+        reads += some
+        yield []
+    return (yield from _answer_many(core, fetch, reads, now))
+
+
+def _terms(core: BrokerCore, call: Call) -> object:
+    """The terms that the answers for all partitions of a session depend on: another of these, and all of them are looked at
+    again.
+    """
+    message = call.message
+    replica = message.replica_id if call.version < FIRST_WITH_STATE else message.replica_state.__dict__
+    return call.version, replica, message.isolation_level, core.shutting_down, core.cluster.image.spec.brokers
+
+
+def _is_enough(core: BrokerCore, call: Call, reads: list[ReadPartition]) -> bool:
+    """Whether a fetch that may wait is answered at once."""
+    if any(read.ends or answers_at_once(read.answer, UNLIMITED, True, False) for read in reads):
+        return True
+    return has_enough(sum([read.counted for read in reads]), call.message.min_bytes, _most_bytes(core, call))
 
 
 UNLIMITED = 2**63
 """No number of records is enough: a broker counts bytes instead."""
 
 
-def _wait(core: Core, call: Call, asked: list[Asked], reads: list[ReadPartition], now: int) -> None:
+def _wait(core: BrokerCore, fetch: ClientFetch, reads: list[ReadPartition], now: Instant) -> DelayedOperation:
     """Wait for more to read: `sizes` has how many bytes each partition has for it, as last seen."""
-    sizes = {read.replica: read.size for read in reads if read.replica is not None}
-    places = {read.replica: one for read, one in zip(reads, asked, strict=True) if read.replica is not None}
-
-    waiting = Waiting(list(sizes), now + call.message.max_wait_ms, not_again, nothing)
-    waiting.look_again = partial(_look_again, core, call, waiting, asked, places, sizes)
-    waiting.complete = partial(_complete, core, call, waiting, asked)
-    core.wait(waiting)
+    call, session, asked = fetch
+    sizes: dict[StoredPartition, int] = {
+        read.replica: read.counted for read in reads if read.replica is not None and read.counted
+    }
+    places: dict[StoredPartition, FetchedPartition] = {}
+    lists: list[dict[DelayedOperation, None]] = [] if session is None else [session.waiting]
+    for one in asked if session is None else ():
+        if one.replica is not None:
+            places[one.replica] = one
+            lists.append(one.replica.waiting)
+    waiting = DelayedOperation(now.after(call.message.max_wait_ms), not_again, nothing)
+    waiting.look_again = partial(_look_again, core, fetch, waiting, places, sizes)
+    waiting.complete = partial(_complete, core, fetch, waiting)
+    core.wait(waiting, lists)
     call.waiting = waiting
+    return waiting
 
 
-def _complete(core: Core, call: Call, waiting: Waiting, asked: list[Asked], now: int) -> list[Effect]:
+def _complete(core: BrokerCore, fetch: ClientFetch, waiting: DelayedOperation, now: Instant) -> list[Effect]:
     core.stop_waiting(waiting)
-    return [answer(core, call, _read_all(core, call, asked, now), now)]
+    those = fetch.partitions
+    if len(those) > TURN_SIZE:
+        return [InTurns(fetch.call, _read_and_answer_many(core, fetch, those, now))]
+    reads, _ = _read_all(core, fetch.call, those, now)
+    return [answer(core, fetch, reads, now)]
 
 
 def _look_again(
-    core: Core,
-    call: Call,
-    waiting: Waiting,
-    asked: list[Asked],
-    places: dict[Replica, Asked],
-    sizes: dict[Replica, int],
-    replica: Replica,
-    now: int,
+    core: BrokerCore,
+    fetch: ClientFetch,
+    waiting: DelayedOperation,
+    places: dict[StoredPartition, FetchedPartition],
+    sizes: dict[StoredPartition, int],
+    replica: StoredPartition,
+    now: Instant,
 ) -> list[Effect]:
     """A partition has changed: answer if there is enough now."""
-    read = _read_one(core, call, places[replica], places[replica].wanted.max_bytes, now)
-    sizes[replica] = read.size
-    enough = sum(sizes.values()) >= call.message.min_bytes
-    if enough or answers_at_once(read.answer, UNLIMITED, True, False):
-        return _complete(core, call, waiting, asked, now)
+    call, session, _ = fetch
+    fetched = places.get(replica) if session is None else session.at(replica)
+    if fetched is None:
+        return []
+    read, _ = _read_one(core, call, fetched, fetched.wanted.max_bytes, now)
+    sizes[replica] = read.counted
+    enough = has_enough(sum(sizes.values()), call.message.min_bytes, _most_bytes(core, call))
+    if enough or read.ends or answers_at_once(read.answer, UNLIMITED, True, False):
+        return _complete(core, fetch, waiting, now)
     return []
 
 
-def _most_bytes(core: Core, call: Call) -> int:
-    return int(min(call.message.max_bytes, core.config["fetch.max.bytes"]))
+def _most_bytes(core: BrokerCore, call: Call) -> int:
+    return int(min(call.message.max_bytes, core.config.number("fetch.max.bytes")))
 
 
-def _read_all(core: Core, call: Call, asked: list[Asked], now: int, first: bool = False) -> list[ReadPartition]:
-    """Read partition by partition, until the answer has as many bytes as it may; the first batch is given in any case."""
-    left = _most_bytes(core, call)
+def _read_all(
+    core: BrokerCore,
+    call: Call,
+    asked: Iterable[FetchedPartition],
+    now: Instant,
+    first: bool = False,
+    size_before: int = 0,
+) -> tuple[list[ReadPartition], list[Effect]]:
+    """Read partition by partition, until the answer has as many bytes as it may; the first batch is given in any case.
+
+    `first`: whether the leader takes note of how far a follower is, which has effects. `size_before`: the bytes that are in
+    the answer already.
+    """
+    left, found_any = max(0, _most_bytes(core, call) - size_before), size_before > 0
     reads: list[ReadPartition] = []
-    found_any = False
+    effects: list[Effect] = []
     for one in asked:
-        read = _read_one(core, call, one, min(left, one.wanted.max_bytes), now, not found_any, first)
+        read, noted = _read_one(core, call, one, min(left, one.wanted.max_bytes), now, not found_any, first)
         size = read.size
         found_any = found_any or size > 0
         left = max(0, left - size)
         reads.append(read)
-    return reads
+        effects += noted
+    return reads, effects
 
 
 def _read_one(
-    core: Core, call: Call, asked: Asked, limit: int, now: int, at_least_one: bool = True, first: bool = False
-) -> ReadPartition:
-    wanted, request = asked
+    core: BrokerCore,
+    call: Call,
+    asked: FetchedPartition,
+    limit: int,
+    now: Instant,
+    at_least_one: bool = True,
+    first: bool = False,
+) -> tuple[ReadPartition, list[Effect]]:
+    """Ask `spec` about a partition, and read what it allows."""
+    wanted = asked.wanted
     replica, error = core.find(wanted.topic, wanted.topic_id, wanted.partition, by_id=call.version >= 13)
+    asked.found_at(replica)
     if replica is None:
-        return ReadPartition(wanted, None, FetchResponse(error))
-    found = _ask(core, replica, request, now, first)
-    if found.error != Error.NONE or not found.records:
-        return ReadPartition(wanted, replica, found)
-    if _is_held_back(core, replica, request, now):
-        return ReadPartition(wanted, replica, found._replace(records=()))
-    local = replica.partition.local
+        return ReadPartition(asked, FetchResponse(error)), []
+    request = asked.request
+    if request is None:
+        request = asked.request = _request(call, wanted)
+    found, effects = _ask(core, replica, asked, request, now, first)
+    if found.error != Error.NONE:
+        return ReadPartition(asked, found), effects
+    return _read_records(core, replica, asked, request, found, limit, now, at_least_one), effects
+
+
+def _read_records(
+    core: BrokerCore,
+    replica: Replica,
+    asked: FetchedPartition,
+    request: FetchRequest,
+    found: FetchResponse,
+    limit: int,
+    now: Instant,
+    at_least_one: bool,
+) -> ReadPartition:
+    """Read the records that `spec` gives to a fetch, or none if they are held back."""
+    local, offset = replica.partition.local, request.fetch.fetch_offset
     end = visible_end(isolation_of(request), local.log.end_offset, found.high_watermark, found.last_stable_offset)
-    piece = replica.files.read(found.base_offset, end, limit, at_least_one)
-    return ReadPartition(wanted, replica, found, piece, piece.length)
+    if not found.records:
+        return ReadPartition(asked, found, ends=ends_waiting(offset, end, False))
+    if _is_held_back(core, replica, request, now):
+        return ReadPartition(asked, found._replace(records=()))
+    try:
+        piece = replica.files.read(found.base_offset, end, limit, at_least_one)
+    except (OSError, StorageError) as error:
+        LOG.error("%s-%d cannot be read at %d: %s", *replica.place, found.base_offset, error)
+        return ReadPartition(asked, FetchResponse(unreadable(isinstance(error, InvalidSegmentError))))
+    counted = counted_bytes(piece.length, limit, piece.next_offset, end)
+    ends = ends_waiting(offset, end, not replica.files.in_same_segment(offset, end))
+    return ReadPartition(asked, found, piece, piece.length, counted, ends)
 
 
-def _is_held_back(core: Core, replica: Replica, request: FetchRequest, now: int) -> bool:
+def _is_held_back(core: BrokerCore, replica: Replica, request: FetchRequest, now: Instant) -> bool:
     """Whether a follower gets no records for now, because its replica is throttled."""
     throttle = core.leader_throttle
     if request.replica == CONSUMER or not throttle.concerns(replica):
         return False
-    return may_throttle(True, throttle.is_exceeded(now), request.replica in replica.partition.isr.isr)
+    return may_throttle(True, throttle.is_exceeded(now.monotonic), request.replica in replica.partition.isr.isr)
 
 
-def _ask(core: Core, replica: Replica, request: FetchRequest, now: int, first: bool) -> FetchResponse:
-    """What `spec` answers. Only the first look at a follower's fetch tells the leader how far the follower is."""
+def _ask(
+    core: BrokerCore, replica: Replica, asked: FetchedPartition, request: FetchRequest, now: Instant, first: bool
+) -> tuple[FetchResponse, list[Effect]]:
+    """The answer of `spec`. Only the first look at a follower's fetch tells the leader how far the follower is."""
     if request.replica == CONSUMER or not first:
-        answered: FetchResponse = core.ask(read_partition, replica, request)
-        return answered
-    done = core.run(handle_fetch, replica, request, now, now=now)
-    core.add(done.effects)
-    reply: FetchResponse = done.reply
-    return reply
+        answered = core.ask(read_partition, replica, request)
+        if request.replica == CONSUMER:
+            asked.repeats = repeats(replica.partition, request, answered)
+        return answered, []
+    asked.broker, asked.repeats = core.broker(replica), True
+    done = core.run(handle_fetch, replica, request, now.monotonic, now=now)
+    reply = done.reply
+    assert isinstance(reply, FetchResponse)
+    asked.repeats = asked.repeats and repeats(replica.partition, request, reply)
+    return reply, done.effects
 
 
-def _request(call: Call, wanted: Wanted) -> FetchRequest:
+def _request(call: Call, wanted: RequestedPartition) -> FetchRequest:
     message, version = call.message, call.version
     replica, epoch = message.replica_id, -1
-    if version >= 15:
+    if version >= FIRST_WITH_STATE:
         state = message.replica_state
         replica, epoch = state.replica_id, state.replica_epoch
     return FetchRequest(
@@ -188,38 +328,72 @@ def _request(call: Call, wanted: Wanted) -> FetchRequest:
 # ---- the answer
 
 
-def answer(core: Core, call: Call, reads: list[ReadPartition], now: int) -> Respond:
+def answer(core: BrokerCore, fetch: ClientFetch, reads: list[ReadPartition], now: Instant) -> Respond:
     """The answer with all partitions, or in a session with those of which there is news."""
-    session_id, told = core.sessions.finish(call, reads)
+    by_topic: dict[str | bytes, list[Message]] = {}
+    leaders: set[BrokerId] = set()
+    session_id = _put(core, fetch, reads, by_topic, leaders, now)
+    return _answer(core, fetch.call, session_id, by_topic, leaders)
+
+
+def _answer_many(core: BrokerCore, fetch: ClientFetch, reads: list[ReadPartition], now: Instant) -> Steps:
+    by_topic: dict[str | bytes, list[Message]] = {}
+    leaders: set[BrokerId] = set()
+    session_id = NO_SESSION
+    for start in range(0, len(reads), TURN_SIZE):
+        session_id = _put(core, fetch, reads[start : start + TURN_SIZE], by_topic, leaders, now)
+        yield []
+    return [_answer(core, fetch.call, session_id, by_topic, leaders).long_if(True)]
+
+
+def _put(
+    core: BrokerCore,
+    fetch: ClientFetch,
+    reads: list[ReadPartition],
+    by_topic: dict[str | bytes, list[Message]],
+    leaders: set[BrokerId],
+    now: Instant,
+) -> int:
+    """Put partitions into an answer, in a session those of which there is news; the id of the session."""
+    call = fetch.call
+    session_id, told = core.sessions.finish(fetch, reads)
     by_id = call.version >= 13
-    by_topic: dict[Any, list[Message]] = {}
     throttled = 0
-    misled: list[Replica | None] = []
     for read in told:
         wanted = read.wanted
-        by_topic.setdefault(wanted.topic_id if by_id else wanted.topic, []).append(_partition(call, read))
+        message = _partition(call, read)
+        by_topic.setdefault(wanted.topic_id if by_id else wanted.topic, []).append(message)
         if read.piece is not None and _is_throttled(core, call, read):
             throttled += read.size
-        if _wrong_leader(read):
-            misled.append(read.replica)
-    core.leader_throttle.count(throttled, now)
+        if tells_leader_to_consumer(read.answer.error, call.version):
+            leaders.add(_tell_leader(core, wanted, by_id, message))
+    core.leader_throttle.count(throttled, now.monotonic)
+    return session_id
+
+
+def _answer(
+    core: BrokerCore, call: Call, session_id: int, by_topic: dict[str | bytes, list[Message]], leaders: set[BrokerId]
+) -> Respond:
+    by_id = call.version >= 13
     named = "topic_id" if by_id else "topic"
     responses = [Message(**{named: key, "partitions": partitions}) for key, partitions in by_topic.items()]
-    if call.version < FIRST_WITH_LEADER_HINT:
-        return Respond(call, Message(session_id=session_id, responses=responses))
-    endpoints = core.leaders_elsewhere(misled) if misled else []
-    return Respond(call, Message(session_id=session_id, responses=responses, node_endpoints=endpoints))
+    answered = Message(session_id=session_id, responses=responses)
+    if leaders:
+        answered.__dict__["node_endpoints"] = core.endpoints_of(leaders)
+    return Respond(call, answered)
 
 
-def _is_throttled(core: Core, call: Call, read: ReadPartition) -> bool:
+def _is_throttled(core: BrokerCore, call: Call, read: ReadPartition) -> bool:
     """Whether what is read counts for the throttle: a follower's part of a throttled replica, in sync or not."""
     if read.replica is None or not core.leader_throttle.concerns(read.replica):
         return False
     return _request(call, read.wanted).replica != CONSUMER
 
 
-def _wrong_leader(read: ReadPartition) -> bool:
-    return read.answer.error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
+def _tell_leader(core: BrokerCore, wanted: RequestedPartition, by_id: bool, message: Message) -> BrokerId:
+    leader, epoch = core.leader_of(wanted.topic, wanted.topic_id, wanted.partition, by_id)
+    message.__dict__["current_leader"] = Message(leader_id=leader, leader_epoch=epoch)
+    return leader
 
 
 def _partition(call: Call, read: ReadPartition) -> Message:
@@ -238,9 +412,6 @@ def _partition(call: Call, read: ReadPartition) -> Message:
         values["aborted_transactions"] = [] if committed else None
     if is_diverging(found):
         values["diverging_epoch"] = Message(epoch=found.diverging.leader_epoch, end_offset=found.diverging.end_offset)
-    if call.version >= FIRST_WITH_LEADER_HINT and _wrong_leader(read) and read.replica is not None:
-        partition = read.replica.partition
-        values["current_leader"] = Message(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
     return message
 
 

@@ -1,44 +1,60 @@
 """Committed offsets, and looking at groups."""
 
-from typing import Any
+from collections.abc import Callable
 
-from impl.broker.calls import Call, Effect
-from impl.broker.core import Core
-from impl.requests.groups import Groups
-from impl.wire.schema import NO_UUID
-from impl.wire.values import Message
-from spec.broker.clients.named_partitions import NO_TOPIC, check_named_partition
-from spec.coordinator.administration import handle_delete_groups, handle_describe_groups, handle_list_groups
-from spec.coordinator.offsets import handle_offset_commit, handle_offset_delete, handle_offset_fetch
-from spec.messages.groups.delete_groups import DeleteGroupsRequest
-from spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from spec.messages.groups.list_groups import ListGroupsRequest
-from spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
-from spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from spec.messages.groups.offset_fetch import FetchedOffset, OffsetFetchRequest, OffsetFetchResponse, TopicPartition
-from spec.values import Epoch, Error, Generation, GroupId, MemberId, Offset, TopicId
+from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, ends_turn
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.requests.groups import Groups
+from kspec.impl.wire.schema import NO_UUID
+from kspec.impl.wire.values import Message
+from kspec.spec.broker.clients.metadata_requests import check_missing_topic
+from kspec.spec.broker.clients.named_partitions import NO_TOPIC, check_named_partition
+from kspec.spec.coordinator.administration import check_listable
+from kspec.spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kspec.spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kspec.spec.messages.groups.list_groups import ListGroupsRequest
+from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
+from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kspec.spec.messages.groups.offset_fetch import (
+    FetchedOffset,
+    OffsetFetchPartition,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from kspec.spec.values import Epoch, Error, Generation, GroupId, Instant, MemberId, Offset, TopicId
 
 FIRST_WITH_TOPIC_IDS = 10
 FIRST_WITH_MANY_GROUPS = 8
 FIRST_WITH_ERROR_OF_ALL = 2
+FIRST_WITH_MEMBER = 9
+"""The version of OffsetFetch from which a member of a consumer group says that it is one."""
+
 FIRST_REPORTING_MISSING_GROUP = 9
 FIRST_DESCRIBING_MISSING_GROUP = 6
+NAMED_AT_ONCE = 2_000
+"""Partitions of a group whose names are looked up before others are served."""
+
 GROUP_OPERATIONS = 3400
-"""What can be done with a group, as bits. Kafka: `AclEntry.supportedOperations`."""
+"""The operations on a group, as bits. Kafka: `AclEntry.supportedOperations`."""
 
 
-def _topic(core: Core, topic: Message, by_id: bool) -> tuple[str, bytes, int, Error]:
+def _topic(core: BrokerCore, topic: Message, by_id: bool) -> tuple[str, bytes, int, Error]:
     """A topic's name, id and number of partitions, or the error for one that there is not."""
     known = core.cluster.topic(None if by_id else topic.name, bytes(topic.topic_id) if by_id else NO_UUID, by_id)
     if known is None:
-        missing = Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
+        missing = check_missing_topic(by_id, has_valid_name=True)
         return ("" if by_id else topic.name), (bytes(topic.topic_id) if by_id else NO_UUID), NO_TOPIC, missing
     return known.name, known.topic_id, len(known.partitions), Error.NONE
 
 
-def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
+def offset_commit(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """A group commits offsets. **Kafka:** `KafkaApis.handleOffsetCommitRequest`."""
+    return [InTurns(call, _commit(groups, call, now))]
+
+
+def _commit(groups: Groups, call: Call, now: Instant) -> Steps:
     message = call.message
+    count_of_all = 0
     by_id = call.version >= FIRST_WITH_TOPIC_IDS
     taken: list[OffsetToCommit] = []
     errors: dict[tuple[int, int], Error] = {}
@@ -49,6 +65,9 @@ def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
         if count == NO_TOPIC:
             unknown.add(number)
         for place, one in enumerate(topic.partitions):
+            if ends_turn(count_of_all):
+                yield []
+            count_of_all += 1
             error = check_named_partition(count, one.partition_index, by_id)
             if error != Error.NONE:
                 errors[number, place] = error
@@ -57,7 +76,7 @@ def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
             offset, epoch = Offset(one.committed_offset), Epoch(one.committed_leader_epoch)
             taken.append(OffsetToCommit(name, one.partition_index, offset, epoch, one.committed_metadata, TopicId(topic_id)))
 
-    def answered() -> dict[str, Any]:
+    def answered() -> dict[str, object]:
         named = "topic_id" if by_id else "name"
         return {
             "topics": [
@@ -73,12 +92,13 @@ def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
             ]
         }
 
-    def shown(answer: OffsetCommitResponse) -> dict[str, Any]:
+    def shown(answer: OffsetCommitResponse) -> dict[str, object]:
         errors.update(zip(places, (one.error for one in answer.partitions), strict=True))
         return answered()
 
+    is_long = count_of_all > TURN_SIZE
     if not taken:
-        return [call.respond(**answered())]
+        return [call.respond(**answered()).long_if(is_long)]
     request = OffsetCommitRequest(
         GroupId(message.group_id),
         tuple(taken),
@@ -88,25 +108,49 @@ def offset_commit(groups: Groups, call: Call, now: int) -> list[Effect]:
         message.retention_time_ms,
         call.version >= FIRST_REPORTING_MISSING_GROUP,
     )
-    return groups.ask(handle_offset_commit, call, request, shown, now)
+    return groups.ask(call, request, OffsetCommitResponse, shown, now, is_long)
 
 
-def offset_fetch(groups: Groups, call: Call, now: int) -> list[Effect]:
-    """How far groups have read. **Kafka:** `KafkaApis.handleOffsetFetchRequest`."""
+def offset_fetch(groups: Groups, call: Call, now: Instant) -> list[Effect]:
+    """Committed offsets of groups. **Kafka:** `KafkaApis.handleOffsetFetchRequest`."""
+    return [InTurns(call, _fetch(groups, call, now))]
+
+
+def _fetch(groups: Groups, call: Call, now: Instant) -> Steps:
     message = call.message
     many = call.version >= FIRST_WITH_MANY_GROUPS
     wanted = message.groups if many else [message]
-    found: list[Message] = []
-    for group in wanted:
-        _fetch_one(groups, call, group, message.require_stable, found, now)
-    if many:
-        return [call.respond(groups=found)]
-    return [call.respond(topics=found[0].topics, error_code=found[0].error_code)]
+    found: dict[int, Message] = {}
+
+    def answered() -> list[Effect]:
+        if len(found) < len(wanted):
+            return []
+        partitions = sum(len(topic.partitions) for one in found.values() for topic in one.topics)
+        is_long = max(partitions, len(found)) > TURN_SIZE
+        if many:
+            return [call.respond(groups=[found[place] for place in range(len(wanted))]).long_if(is_long)]
+        return [call.respond(topics=found[0].topics, error_code=found[0].error_code).long_if(is_long)]
+
+    effects: list[Effect] = []
+    for place, group in enumerate(wanted):
+
+        def take(answer: Message, place: int = place) -> list[Effect]:
+            found[place] = answer
+            return answered()
+
+        effects += yield from _fetch_one(groups, call, group, message.require_stable, take, now)
+        if ends_turn(place):
+            yield effects
+            effects = []
+    return effects if wanted else answered()
 
 
-def _fetch_one(groups: Groups, call: Call, group: Message, require_stable: bool, found: list[Message], now: int) -> None:
+def _fetch_one(
+    groups: Groups, call: Call, group: Message, require_stable: bool, take: Callable[[Message], list[Effect]], now: Instant
+) -> Steps:
+    number = 0
     by_id = call.version >= FIRST_WITH_TOPIC_IDS
-    asked: list[TopicPartition] | None = None
+    asked: list[OffsetFetchPartition] | None = None
     unknown: list[FetchedOffset] = []
     without_partitions: list[Message] = []
     if group.topics is not None:
@@ -117,28 +161,36 @@ def _fetch_one(groups: Groups, call: Call, group: Message, require_stable: bool,
                 named = {"topic_id": topic_id} if by_id else {"name": name}
                 without_partitions.append(Message(**named, partitions=[]))
             for index in topic.partition_indexes:
+                number += 1
+                if ends_turn(number, NAMED_AT_ONCE):
+                    yield []
                 if by_id and error != Error.NONE:
                     unknown.append(FetchedOffset(name, index, error, metadata="", topic_id=TopicId(topic_id)))
                 else:
-                    asked.append(TopicPartition(name, index, TopicId(topic_id) if by_id else TopicId(NO_UUID)))
+                    asked.append(OffsetFetchPartition(name, index, TopicId(topic_id) if by_id else TopicId(NO_UUID)))
 
     def answer(reply: OffsetFetchResponse) -> list[Effect]:
         offsets = [*reply.partitions, *unknown]
         if call.version < FIRST_WITH_ERROR_OF_ALL and reply.error != Error.NONE and asked is not None:
             offsets = [FetchedOffset(one.topic, one.partition, reply.error) for one in asked]
         topics = [*_topics(groups.core, offsets, by_id), *without_partitions]
-        found.append(Message(group_id=reply.group_id, topics=topics, error_code=reply.error.value))
-        return []
+        return take(Message(group_id=reply.group_id, topics=topics, error_code=reply.error.value))
 
-    request = OffsetFetchRequest(GroupId(group.group_id), None if asked is None else tuple(asked), require_stable)
-    for effect in groups.decide(handle_offset_fetch, request, answer, now):
-        raise AssertionError(f"a fetch of offsets changes nothing, and asks for {effect}")
+    is_member = call.version >= FIRST_WITH_MEMBER and group.member_id is not None
+    request = OffsetFetchRequest(
+        GroupId(group.group_id),
+        None if asked is None else tuple(asked),
+        require_stable,
+        MemberId(group.member_id) if is_member else None,
+        group.member_epoch if call.version >= FIRST_WITH_MEMBER else -1,
+    )
+    return groups.decide(request, OffsetFetchResponse, answer, now)
 
 
-def _topics(core: Core, offsets: list[FetchedOffset], by_id: bool) -> list[Message]:
-    by_topic: dict[Any, list[Message]] = {}
+def _topics(core: BrokerCore, offsets: list[FetchedOffset], by_id: bool) -> list[Message]:
+    by_topic: dict[str | bytes, list[Message]] = {}
     for one in offsets:
-        key: Any = one.topic
+        key: str | bytes = one.topic
         if by_id:
             known = core.cluster.image.topics.get(one.topic)
             key = known.topic_id if known is not None else one.topic_id
@@ -155,10 +207,14 @@ def _topics(core: Core, offsets: list[FetchedOffset], by_id: bool) -> list[Messa
     return [Message(**{named: key}, partitions=partitions) for key, partitions in by_topic.items()]
 
 
-def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
+def offset_delete(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """A group forgets offsets. **Kafka:** `KafkaApis.handleOffsetDeleteRequest`."""
-    topics = call.message.topics
-    known: list[TopicPartition] = []
+    return [InTurns(call, _forget(groups, call, now))]
+
+
+def _forget(groups: Groups, call: Call, now: Instant) -> Steps:
+    topics, number = call.message.topics, 0
+    known: list[OffsetFetchPartition] = []
     errors: dict[tuple[str, int], Error] = {}
     unknown: set[str] = set()
     for topic in topics:
@@ -166,13 +222,16 @@ def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
         if count == NO_TOPIC:
             unknown.add(topic.name)
         for one in topic.partitions:
+            if ends_turn(number):
+                yield []
+            number += 1
             error = check_named_partition(count, one.partition_index, by_id=False)
             if error == Error.NONE:
-                known.append(TopicPartition(topic.name, one.partition_index))
+                known.append(OffsetFetchPartition(topic.name, one.partition_index))
             else:
                 errors[topic.name, one.partition_index] = error
 
-    def shown(answer: OffsetDeleteResponse) -> dict[str, Any]:
+    def shown(answer: OffsetDeleteResponse) -> dict[str, object]:
         if answer.error != Error.NONE:
             return {"error_code": answer.error.value, "topics": []}
         errors.update({(one.topic, one.partition): one.error for one in answer.partitions})
@@ -190,14 +249,18 @@ def offset_delete(groups: Groups, call: Call, now: int) -> list[Effect]:
         return {"error_code": 0, "topics": listed}
 
     request = OffsetDeleteRequest(GroupId(call.message.group_id), tuple(known))
-    return groups.ask(handle_offset_delete, call, request, shown, now)
+    return groups.ask(call, request, OffsetDeleteResponse, shown, now, number > TURN_SIZE)
 
 
 # ---- looking at groups
 
 
-def describe_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
+def describe_groups(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """The states and members of groups. **Kafka:** `KafkaApis.handleDescribeGroupsRequest`."""
+    return [InTurns(call, _describe(groups, call, now))]
+
+
+def _describe(groups: Groups, call: Call, now: Instant) -> Steps:
     described: list[Message] = []
 
     def answer(reply: DescribeGroupsResponse) -> list[Effect]:
@@ -205,10 +268,13 @@ def describe_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
         return []
 
     effects: list[Effect] = []
-    for group_id in call.message.groups:
+    for number, group_id in enumerate(call.message.groups):
         request = DescribeGroupsRequest(GroupId(group_id), call.version >= FIRST_DESCRIBING_MISSING_GROUP)
-        effects += groups.decide(handle_describe_groups, request, answer, now)
-    return [*effects, call.respond(groups=described)]
+        effects += groups.decide(request, DescribeGroupsResponse, answer, now)
+        if ends_turn(number):
+            yield effects
+            effects = []
+    return [*effects, call.respond(groups=described).long_if(len(described) > TURN_SIZE)]
 
 
 def _described(call: Call, reply: DescribeGroupsResponse) -> Message:
@@ -237,35 +303,41 @@ def _described(call: Call, reply: DescribeGroupsResponse) -> Message:
     return message
 
 
-def list_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
+def list_groups(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """All groups of this broker. **Kafka:** `KafkaApis.handleListGroupsRequest`."""
     request = ListGroupsRequest(tuple(call.message.states_filter), tuple(call.message.types_filter))
-    listed = []
-    for group in groups.log.all_groups():
-        for effect in groups.run(handle_list_groups, group, request, now).effects:
-            reply = getattr(effect, "message", None)
-            listed += [
-                Message(
-                    group_id=one.group_id,
-                    protocol_type=one.protocol_type,
-                    group_state=one.group_state,
-                    group_type=one.group_type,
-                )
-                for one in (reply.groups if reply is not None else ())
-            ]
-    return [call.respond(error_code=0, groups=listed)]
+    listed = [
+        Message(
+            group_id=one.group_id,
+            protocol_type=one.protocol_type,
+            group_state=one.group_state,
+            group_type=one.group_type,
+        )
+        for one in groups.listed(request, now)
+    ]
+    error = check_listable(groups.log.loads_any())
+    return [call.respond(error_code=error.value, groups=listed if error == Error.NONE else [])]
 
 
-def delete_groups(groups: Groups, call: Call, now: int) -> list[Effect]:
+def delete_groups(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """Forget groups. **Kafka:** `KafkaApis.handleDeleteGroupsRequest`."""
+    return [InTurns(call, _delete(groups, call, now))]
+
+
+def _delete(groups: Groups, call: Call, now: Instant) -> Steps:
     results: dict[str, Message] = {}
 
-    def answer(reply: Any) -> list[Effect]:
+    def answer(reply: DeleteGroupsResponse) -> list[Effect]:
         results[reply.group_id] = Message(group_id=reply.group_id, error_code=reply.error.value)
-        return [call.respond(results=list(results.values()))] if len(results) == len(wanted) else []
+        if len(results) < len(wanted):
+            return []
+        return [call.respond(results=list(results.values())).long_if(len(results) > TURN_SIZE)]
 
     wanted = list(dict.fromkeys(call.message.groups_names))
     effects: list[Effect] = []
-    for group_id in wanted:
-        effects += groups.decide(handle_delete_groups, DeleteGroupsRequest(GroupId(group_id)), answer, now)
+    for number, group_id in enumerate(wanted):
+        effects += groups.decide(DeleteGroupsRequest(GroupId(group_id)), DeleteGroupsResponse, answer, now)
+        if ends_turn(number):
+            yield effects
+            effects = []
     return effects if wanted else [call.respond(results=[])]

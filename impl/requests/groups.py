@@ -1,33 +1,57 @@
 """Groups of consumers: requests for the coordinator of `spec`, and its answers."""
 
-import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar, TypeVarTuple, assert_never
 
-from impl.broker.calls import Call, Effect
-from impl.broker.core import Core
-from impl.broker.replica import Replica
-from impl.requests.group_log import TOPIC, GroupLog
-from impl.requests.topics import create_offsets_topic
-from impl.wire.values import Message
-from spec.coordinator.administration import find_coordinator
-from spec.coordinator.deadlines import next_deadline, on_activation, on_deadline, on_resignation
-from spec.coordinator.effects import AnswerMember, PersistRecords
-from spec.coordinator.group import Group, GroupStep, absent
-from spec.coordinator.joining import check_join_request, handle_join_group
-from spec.coordinator.members import check_sync_request, handle_heartbeat, handle_leave_group, handle_sync_group
-from spec.coordinator.offsets import on_offsets_expiry, on_topic_deleted
-from spec.coordinator.protocol import MINUTE_MS, Coordinator, CoordinatorSettings
-from spec.coordinator.refusals import GroupRequest, on_records_refused, refuse
-from spec.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from spec.messages.groups.heartbeat import HeartbeatRequest
-from spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
-from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, single_error
-from spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
-from spec.step import Reply
-from spec.values import Error, Generation, GroupId, MemberId, TopicId
+from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, Then, aside, ends_turn
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.replica import Replica
+from kspec.impl.requests.group_log import LOADED_AT_ONCE, TOPIC, GroupLog, Shard, ShardLoad
+from kspec.impl.requests.topics import create_offsets_topic
+from kspec.impl.storage.small_files import random_uuid
+from kspec.impl.wire.values import Message
+from kspec.spec.coordinator.administration import GROUP_KEY, check_coordinated, check_coordinator_key, find_coordinator
+from kspec.spec.coordinator.effects import AnswerMember, AnswerRequest, GroupAnswer, PersistRecords, RuntimeEffect
+from kspec.spec.coordinator.joining import check_join_request
+from kspec.spec.coordinator.members import check_sync_request
+from kspec.spec.coordinator.modern.heartbeat import check_consumer_heartbeat
+from kspec.spec.coordinator.modern.state import ResolvedRegularExpression
+from kspec.spec.coordinator.protocol import MINUTE_MS, Coordinator, CoordinatorSettings, MigrationPolicy
+from kspec.spec.coordinator.refusals import GroupRequest, refuse
+from kspec.spec.coordinator.runtime import (
+    NO_REQUEST,
+    NOWHERE,
+    CoordinatedGroup,
+    LoadedGroups,
+    LogPosition,
+    RuntimeStep,
+    activate,
+    expire_offsets,
+    forget_topic,
+    handle_group_request,
+    next_due,
+    numbered,
+    on_append_refused,
+    on_committed,
+    on_due,
+    on_event_refused,
+    resign,
+    take_resolved,
+    unknown_group,
+)
+from kspec.spec.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kspec.spec.messages.groups.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kspec.spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kspec.spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest, JoinGroupResponse
+from kspec.spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, single_error
+from kspec.spec.messages.groups.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
+from kspec.spec.releases.names import coordinator_of
+from kspec.spec.step import Step
+from kspec.spec.values import Error, Generation, GroupId, Instant, MemberId, MonotonicMs, TopicId
 
-GROUP_KEY, TRANSACTION_KEY = 0, 1
 """What FindCoordinator looks for. Kafka: `FindCoordinatorRequest.CoordinatorType`."""
 
 FIRST_NAMING_PROTOCOLS = 5
@@ -38,184 +62,332 @@ FIRST_WITHOUT_PROTOCOL_NAME = 7
 
 FIRST_WITH_MANY_KEYS, FIRST_REQUIRING_MEMBER_ID, FIRST_SKIPPING_ASSIGNMENT, FIRST_WITH_MANY_MEMBERS = 4, 4, 9, 3
 
-GroupHandler = Callable[[Coordinator, Group, Any, int], GroupStep]
-Shown = Callable[[Any], dict[str, Any]]
+GroupResponse: TypeAlias = GroupAnswer | JoinGroupResponse | SyncGroupResponse
+ResponseT = TypeVar("ResponseT", bound=GroupResponse)
+Given = TypeVarTuple("Given")
+
+
+class GroupHandler(Protocol[*Given]):
+    """A handler of `spec` that the coordinator calls for one of its groups."""
+
+    def __call__(self, coordinator: Coordinator, group: CoordinatedGroup, /, *given: *Given) -> RuntimeStep:
+        """Handle a request or an event."""
 
 
 class Groups:
     """The coordinator of this broker's groups."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: BrokerCore) -> None:
         self.core = core
         config = core.config
         self.log = GroupLog(core)
         self.coordinator = Coordinator(
+            coordinator_of(core.protocol.name),
             CoordinatorSettings(
-                min_session_timeout_ms=config["group.min.session.timeout.ms"],
-                max_session_timeout_ms=config["group.max.session.timeout.ms"],
-                initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
-                max_size=config["group.max.size"],
-                max_metadata_size=config["offset.metadata.max.bytes"],
-                offsets_retention_ms=config["offsets.retention.minutes"] * MINUTE_MS,
-                retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
-                offsets_partitions=config["offsets.topic.num.partitions"],
-            )
+                min_session_timeout_ms=config.number("group.min.session.timeout.ms"),
+                max_session_timeout_ms=config.number("group.max.session.timeout.ms"),
+                initial_rebalance_delay_ms=config.number("group.initial.rebalance.delay.ms"),
+                max_size=config.number("group.max.size"),
+                max_metadata_size=config.number("offset.metadata.max.bytes"),
+                offsets_retention_ms=config.number("offsets.retention.minutes") * MINUTE_MS,
+                retention_check_interval_ms=config.number("offsets.retention.check.interval.ms"),
+                commit_timeout_ms=config.number("offsets.commit.timeout.ms"),
+                consumer_session_timeout_ms=config.number("group.consumer.session.timeout.ms"),
+                consumer_heartbeat_interval_ms=config.number("group.consumer.heartbeat.interval.ms"),
+                consumer_max_size=config.number("group.consumer.max.size"),
+                consumer_assignors=config.words("group.consumer.assignors"),
+                consumer_assignment_interval_ms=config.number("group.consumer.assignment.interval.ms"),
+                migration=MigrationPolicy(config.word("group.consumer.migration.policy")),
+            ),
         )
-        self._waiting: dict[int, tuple[Call, Shown]] = {}
-        self._due: dict[GroupId, int] = {}
+        self.resolving: set[GroupId] = set()
+        """The groups whose regular expressions a thread resolves."""
+        self._newest_topic = 0
+        self._waiting: dict[int, Callable[[GroupResponse], list[Effect]]] = {}
+        """The takers of responses, by the number of the request."""
+        self._due: dict[GroupId, MonotonicMs] = {}
         core.topic_deleted.append(self.forget_topic)
+        core.role_changed.append(self.role_changed)
 
     # ---- asking `spec`
 
-    def ask(self, handler: GroupHandler, call: Call, request: Any, shown: Shown, now: int) -> list[Effect]:
-        """Hand a request about one group to its handler; `shown` puts the answer into the words of the wire."""
-        waits = isinstance(request, (JoinGroupRequest, SyncGroupRequest))
-        if waits:
-            self._waiting[request.request] = (call, shown)
+    def ask(
+        self,
+        call: Call,
+        request: GroupRequest,
+        kind: type[ResponseT],
+        shown: Callable[[ResponseT], dict[str, object]],
+        now: Instant,
+        is_long: bool = False,
+    ) -> list[Effect]:
+        """Hand a request about one group to its group; `shown` puts the answer, of this kind, into the words of the wire."""
+        return self.decide(request, kind, lambda reply: [call.respond(**shown(reply)).long_if(is_long)], now)
 
-        def answer(reply: Any) -> list[Effect]:
-            return [call.respond(**shown(reply))]
+    def decide(
+        self, request: GroupRequest, kind: type[ResponseT], answer: Callable[[ResponseT], list[Effect]], now: Instant
+    ) -> list[Effect]:
+        """Hand a request to its group, or refuse if this broker does not coordinate it. The answer may come later."""
 
-        return self.decide(handler, request, answer, now)
+        def take(response: GroupResponse) -> list[Effect]:
+            assert isinstance(response, kind), f"{request} is answered with {response}"
+            return answer(response)
 
-    def decide(self, handler: GroupHandler, request: Any, answer: Callable[[Any], list[Effect]], now: int) -> list[Effect]:
-        """Call a handler for the group of a request, or refuse if this broker does not coordinate it."""
-        if request.group_id and self.log.replica_of(request.group_id) is None:
-            error = check_join_request(self.coordinator, request) if isinstance(request, JoinGroupRequest) else Error.NONE
-            return self._tell((refuse(request, Error.NOT_COORDINATOR if error == Error.NONE else error),), answer)
-        group = self.log.group(request.group_id) if self.log.partitions else absent(request.group_id)
-        return self.take(self.run(handler, group, request, now), request, now, answer)
+        number = self.core.next_number()
+        if isinstance(request, (JoinGroupRequest, SyncGroupRequest)):
+            number = request.request
+        self._waiting[number] = take
+        group_id = group_of(request)
+        shard = self.log.shard_of(group_id)
+        if shard is not None:
+            before = shard.group(group_id)
+            step = self._run(handle_group_request, before, number, request, shard.position, now)
 
-    def run(self, handler: Callable[..., GroupStep], group: Group, *given: Any) -> GroupStep:
+            def refused(error: Error) -> RuntimeStep:
+                return self._run(on_append_refused, before, number, request, error, now)
+
+            return self._take(shard, step, refused, now)
+        if group_id:
+            error = Error.NONE
+            if isinstance(request, JoinGroupRequest):
+                error = check_join_request(self.coordinator, request)
+            elif isinstance(request, ConsumerGroupHeartbeatRequest):
+                error = check_consumer_heartbeat(self.coordinator, request)
+            refusal = refuse(request, check_coordinated(error, self.log.is_loading(group_id)))
+            return self._tell(numbered((refusal,), number))
+        step = self._run(handle_group_request, unknown_group(group_id), number, request, NOWHERE, now)
+        stores, _ = divided(step.effects)
+        refusal = refuse(request, check_coordinated(Error.NONE, is_loading=False))
+        return self._tell(numbered((refusal,), number) if stores else step.effects)
+
+    def _run(self, handler: GroupHandler[*Given], group: CoordinatedGroup, *given: *Given) -> RuntimeStep:
         """Call a handler of a group."""
-        step = handler(self.coordinator, group, *given)
-        if self.core.note is not None:
-            self.core.note(handler, self.coordinator, group, given, step)
-        return step
+        self._know_topics()
+        return self.core.step(handler, self.coordinator, group, *given)
 
-    def take(
-        self, step: GroupStep, request: GroupRequest | None, now: int, answer: Callable[[Any], list[Effect]] | None = None
-    ) -> list[Effect]:
-        """Store a step's records first, if it has any; then the group is as the step says, and answers go out."""
-        stored = [effect for effect in step.effects if isinstance(effect, PersistRecords)]
-        others = tuple(effect for effect in step.effects if not isinstance(effect, PersistRecords))
-        records = tuple(record for effect in stored for record in effect.records)
-        replica = self.log.replica_of(step.state.group_id)
-        if not records or replica is None:
-            return self._settle(step.state, others, answer, now)
+    def _know_topics(self) -> None:
+        """The coordinator knows the topics that this broker has read of."""
+        image, known = self.core.cluster.image.spec, self.coordinator.topics
+        if image.topics is not known:
+            if {topic.topic_id for topic in image.topics.by_id} - {topic.topic_id for topic in known.by_id}:
+                self._newest_topic = image.end_offset
+            self.coordinator = replace(self.coordinator, topics=image.topics)
 
-        def then(error: Error) -> list[Effect]:
-            if error == Error.NONE or request is None:
-                return self._settle(step.state, others, answer, now)
-            refused = self.run(on_records_refused, self.log.group(step.state.group_id), request, error, now)
-            return self._settle(refused.state, refused.effects, answer, now)
+    def newest_topic(self) -> int:
+        """The offset of the metadata at which this broker has last seen a topic that is new."""
+        self._know_topics()
+        return self._newest_topic
 
-        return self.log.append(replica, records, now, then)
+    def take_resolved(self, group_id: GroupId, found: tuple[ResolvedRegularExpression, ...], now: Instant) -> list[Effect]:
+        """Regular expressions of a group are resolved."""
+        shard = self.log.shard_of(group_id)
+        if shard is None:
+            return []
+        group = shard.group(group_id)
+        return self._take_event(shard, group, self._run(take_resolved, group, found, shard.position, now), now)
 
-    def _settle(
-        self, group: Group, effects: tuple[Any, ...], answer: Callable[[Any], list[Effect]] | None, now: int
-    ) -> list[Effect]:
-        if self.log.partitions:
-            self.log.keep(group)
-            self._schedule(group)
-        return self._tell(effects, answer)
+    def _take(self, shard: Shard, step: RuntimeStep, refused: Callable[[Error], RuntimeStep], now: Instant) -> list[Effect]:
+        """Append a step's records, if it has any; then the group is as the step says, or as it is if the log refuses."""
+        effects: list[Effect] = []
+        stored, _ = divided(step.effects)
+        if stored:
+            error, effects = self.log.append(shard.replica, stored[0].records, now)
+            if error != Error.NONE:
+                step = refused(error)
+                assert not divided(step.effects)[0], "refused, and stored again"
+            else:
+                effects.append(Then(lambda: self._resign_if_offline(shard, now)))
+        shard.keep(step.state)
+        self._schedule(step.state)
+        return effects + self._tell(step.effects)
 
-    def _tell(self, effects: tuple[Any, ...], answer: Callable[[Any], list[Effect]] | None) -> list[Effect]:
+    def _take_event(self, shard: Shard, before: CoordinatedGroup, step: RuntimeStep, now: Instant) -> list[Effect]:
+        def refused(error: Error) -> RuntimeStep:
+            _, answers = divided(step.effects)
+            return Step(on_event_refused(self.coordinator, before, step.state, now), tuple(answers))
+
+        return self._take(shard, step, refused, now)
+
+    def _tell(self, effects: Iterable[RuntimeEffect]) -> list[Effect]:
         found: list[Effect] = []
-        for effect in effects:
-            if isinstance(effect, AnswerMember):
-                waiting = self._waiting.pop(effect.request, None)
-                if waiting is not None:
-                    found.append(waiting[0].respond(**waiting[1](effect.response)))
-            elif isinstance(effect, Reply) and answer is not None:
-                found += answer(effect.message)
+        _, answers = divided(effects)
+        for effect in answers:
+            answer = self._waiting.pop(effect.request, None)
+            if answer is not None:
+                found += answer(effect.response)
         return found
 
     # ---- time
 
-    def _schedule(self, group: Group) -> None:
-        due, known = next_deadline(group), self._due.get(group.group_id)
+    def _schedule(self, group: CoordinatedGroup) -> None:
+        group_id, due = group.latest.group_id, next_due(group)
+        known = self._due.get(group_id)
         if due is not None and (known is None or due < known):
-            self._due[group.group_id] = due
-            self.core.timers.at(due, lambda now: self._on_time(group.group_id, due, now))
+            self._due[group_id] = due
+            self.core.timers.at(due, lambda now: self._on_time(group_id, due, now))
 
-    def _on_time(self, group_id: GroupId, due: int, now: int) -> list[Effect]:
+    def _on_time(self, group_id: GroupId, due: MonotonicMs, now: Instant) -> list[Effect]:
         if self._due.get(group_id) != due:
             return []
         del self._due[group_id]
-        if self.log.replica_of(group_id) is None:
+        shard = self.log.shard_of(group_id)
+        if shard is None:
             return []
-        group = self.log.group(group_id)
-        following = next_deadline(group)
-        if following is None or following > now:
+        group = shard.group(group_id)
+        following = next_due(group)
+        if following is None or following > now.monotonic:
             self._schedule(group)
             return []
-        return self.take(self.run(on_deadline, group, now), None, now)
+        return self._take_event(shard, group, self._run(on_due, group, shard.position, now), now)
 
-    def load(self, now: int) -> list[Effect]:
-        """Read every partition that this broker leads; the members of each group have their session from now on."""
-        return self._each(on_activation, now)
+    # ---- the log
 
-    def role_changed(self, replica: Replica, now: int) -> list[Effect]:
-        """This broker leads a partition of `__consumer_offsets`, in a new epoch or no longer: groups come and go with it.
+    def role_changed(self, replica: Replica, now: Instant) -> list[Effect]:
+        """This broker leads a partition of `__consumer_offsets`, or does not any more: groups come and go with it.
 
         **Kafka:** `GroupCoordinatorService.onElection`, `onResignation`.
         """
         if replica.place.topic != TOPIC:
             return []
-        resigned = [self.run(on_resignation, group, now) for group in self.log.resign(replica)]
-        for step in resigned:
-            self._due.pop(step.state.group_id, None)
-        effects = [effect for step in resigned for effect in self._tell(step.effects, None)]
-        for group in self.log.elected(replica):
-            effects += self.take(self.run(on_activation, group, now), None, now)
-        return effects
+        effects = self._resign(replica.place.partition, now)
+        loading = self.log.begin_loading(replica)
+        if loading is None:
+            return effects
+        if replica.files.size <= LOADED_AT_ONCE:
+            while not loading.is_over:
+                loading.take(loading.decode(loading.next_piece()))
+        return effects + self._go_on_loading(loading, now)
 
-    def expire_offsets(self, now: int) -> list[Effect]:
-        """Forget the offsets of groups that have been empty for too long."""
-        return self._each(on_offsets_expiry, now)
+    def _go_on_loading(self, loading: ShardLoad, now: Instant) -> list[Effect]:
+        """Read the next piece of a log, which a thread decodes; or, when all is read, coordinate its groups."""
+        if not self.log.is_wanted(loading):
+            return []
+        if not loading.is_over:
 
-    def forget_topic(self, topic: str, topic_id: TopicId, now: int) -> list[Effect]:
-        """Forget the offsets of a topic that is deleted. Without `__consumer_offsets` nobody coordinates groups any more."""
-        if topic == TOPIC:
-            groups = self.log.forget()
-            self._due.clear()
-            resigned = [self.run(on_resignation, group, now) for group in groups]
-            return [effect for step in resigned for effect in self._tell(step.effects, None)]
-        return self._each(on_topic_deleted, topic, topic_id, now)
+            def take(found: LoadedGroups | Exception, later: Instant) -> list[Effect]:
+                loading.take(found)
+                return self._go_on_loading(loading, later)
 
-    def _each(self, event: Callable[..., GroupStep], *given: Any) -> list[Effect]:
-        """Tell every group of an event; the time is the last that it is given."""
+            return [aside(None, partial(loading.decode, loading.next_piece()), take)]
+        shard = self.log.loaded(loading)
+        if shard is None:
+            return []
         effects: list[Effect] = []
-        for group in self.log.all_groups():
-            effects += self.take(self.run(event, group, *given), None, given[-1])
+        shard.replica.on_high_watermark = lambda at: self._committed(shard, at)
+        for group in list(shard.groups.values()):
+            effects += self._take_event(shard, group, self._run(activate, group, shard.position, now), now)
+        return effects + self._committed(shard, now)
+
+    def _resign(self, index: int, now: Instant) -> list[Effect]:
+        shard = self.log.resigned(index)
+        effects: list[Effect] = []
+        for group in shard.groups.values() if shard is not None else ():
+            self._due.pop(group.latest.group_id, None)
+            effects += self._tell(self._run(resign, group, now).effects)
         return effects
+
+    def _resign_if_offline(self, shard: Shard, now: Instant) -> list[Effect]:
+        """Records could not be stored: whoever waits for them is told so."""
+        return self._resign(shard.index, now) if shard.replica.offline else []
+
+    def _committed(self, shard: Shard, now: Instant) -> list[Effect]:
+        """More of a partition is committed."""
+        if shard.replica.offline or self.log.shards.get(shard.index) is not shard:
+            return []
+        effects: list[Effect] = []
+        committed = shard.replica.partition.local.high_watermark
+        for group_id in shard.commit(committed):
+            step = self._run(on_committed, shard.group(group_id), committed, now)
+            shard.keep(step.state)
+            self._schedule(step.state)
+            effects += self._tell(step.effects)
+        return effects
+
+    # ---- what happens to all
+
+    def expire_offsets(self, now: Instant) -> list[Effect]:
+        """Forget the offsets of groups that have been empty for too long."""
+        return self._each(expire_offsets, now)
+
+    def forget_topic(self, topic: str, topic_id: TopicId, now: Instant) -> list[Effect]:
+        """Forget the offsets of a topic that is deleted. Without `__consumer_offsets` nobody coordinates groups any more."""
+        return [] if topic == TOPIC else self._each(forget_topic, now, topic, topic_id)
+
+    def _each(self, event: GroupHandler[*Given, LogPosition, Instant], now: Instant, *given: *Given) -> list[Effect]:
+        """Tell every group of an event."""
+        effects: list[Effect] = []
+        for shard in self.log.led():
+            for group in list(shard.groups.values()):
+                effects += self._take_event(shard, group, self._run(event, group, *given, shard.position, now), now)
+        return effects
+
+    def listed(self, request: ListGroupsRequest, now: Instant) -> list[ListedGroup]:
+        """The groups of this broker that a request asks for."""
+        found: list[ListedGroup] = []
+        for shard in self.log.led():
+            for group in shard.groups.values():
+                _, answers = divided(
+                    self._run(handle_group_request, group, NO_REQUEST, request, shard.position, now).effects
+                )
+                for effect in answers:
+                    assert isinstance(effect.response, ListGroupsResponse)
+                    found += effect.response.groups
+        return found
+
+
+def divided(effects: Iterable[RuntimeEffect]) -> tuple[list[PersistRecords], list[AnswerMember | AnswerRequest]]:
+    """The records that a step stores, and the requests that it answers, both in their order."""
+    stored: list[PersistRecords] = []
+    answers: list[AnswerMember | AnswerRequest] = []
+    for effect in effects:
+        match effect:
+            case PersistRecords():
+                stored.append(effect)
+            case AnswerMember() | AnswerRequest():
+                answers.append(effect)
+            case _:
+                assert_never(effect)
+    return stored, answers
+
+
+def group_of(request: GroupRequest) -> GroupId:
+    """The group that a request is about."""
+    return GroupId("") if isinstance(request, ListGroupsRequest) else request.group_id
 
 
 # ---- requests of members
 
 
-def find(groups: Groups, call: Call, now: int) -> list[Effect]:
-    """Which broker coordinates groups. **Kafka:** `KafkaApis.handleFindCoordinatorRequest`."""
+def find(groups: Groups, call: Call, now: Instant) -> list[Effect]:
+    """The coordinators of groups. **Kafka:** `KafkaApis.handleFindCoordinatorRequest`."""
     message = call.message
-    many = call.version >= FIRST_WITH_MANY_KEYS
-    keys = message.coordinator_keys if many else [message.key]
-    found = [_coordinator(groups.core, key, message.key_type) for key in keys]
-    effects: list[Effect] = []
-    if message.key_type == GROUP_KEY and not groups.log.partitions:
-        effects = create_offsets_topic(groups.core, now)
-    if many:
-        return [call.respond(coordinators=found), *effects]
-    fields = dict(found[0].__dict__)
+    if call.version >= FIRST_WITH_MANY_KEYS:
+        return [InTurns(call, _find_many(groups, call, now))]
+    found = _coordinator(groups.core, message.key, message.key_type)
+    fields = dict(found.__dict__)
     del fields["key"]
-    return [call.respond(**fields), *effects]
+    return [call.respond(**fields), *_wanted_topic(groups, message.key_type, now)]
 
 
-def _coordinator(core: Core, key: str, key_type: int) -> Message:
-    error, node = Error.INVALID_REQUEST, -1
-    if key_type == TRANSACTION_KEY:
-        error = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    elif key_type == GROUP_KEY:
+def _find_many(groups: Groups, call: Call, now: Instant) -> Steps:
+    keys, key_type = call.message.coordinator_keys, call.message.key_type
+    found = []
+    for number, key in enumerate(keys):
+        found.append(_coordinator(groups.core, key, key_type))
+        if ends_turn(number):
+            yield []
+    answer = call.respond(coordinators=found).long_if(len(keys) > TURN_SIZE)
+    return [answer, *_wanted_topic(groups, key_type, now)] if keys else [answer]
+
+
+def _wanted_topic(groups: Groups, key_type: int, now: Instant) -> list[Effect]:
+    """Create the topic of groups, if somebody looks for a coordinator and it is not there."""
+    wanted = key_type == GROUP_KEY and not groups.log.partitions
+    return create_offsets_topic(groups.core, now) if wanted else []
+
+
+def _coordinator(core: BrokerCore, key: str, key_type: int) -> Message:
+    error, node = check_coordinator_key(key_type), -1
+    if error == Error.NONE:
         topic = core.cluster.image.topics.get(TOPIC)
         registrations = core.cluster.registrations()
         leaders = tuple(registrations[one].leader for one in topic.partitions) if topic is not None else ()
@@ -227,7 +399,7 @@ def _coordinator(core: Core, key: str, key_type: int) -> Message:
     return Message(key=key, node_id=node, host=host, port=port, error_code=error.value, error_message=message)
 
 
-def join_group(groups: Groups, call: Call, now: int) -> list[Effect]:
+def join_group(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """A member joins. **Kafka:** `KafkaApis.handleJoinGroupRequest`."""
     message = call.message
     client_id = call.header.client_id
@@ -242,12 +414,12 @@ def join_group(groups: Groups, call: Call, now: int) -> list[Effect]:
         message.rebalance_timeout_ms if call.version >= 1 else message.session_timeout_ms,
         message.protocol_type,
         tuple(GroupProtocol(one.name, bytes(one.metadata)) for one in message.protocols),
-        MemberId(f"{message.group_instance_id or client_id}-{uuid.uuid4()}"),
+        MemberId(f"{message.group_instance_id or client_id}-{random_uuid()}"),
         call.version >= FIRST_REQUIRING_MEMBER_ID,
         call.version >= FIRST_SKIPPING_ASSIGNMENT,
     )
 
-    def shown(answer: JoinGroupResponse) -> dict[str, Any]:
+    def shown(answer: JoinGroupResponse) -> dict[str, object]:
         name = answer.protocol_name if answer.error == Error.NONE else None
         return {
             "error_code": answer.error.value,
@@ -263,10 +435,10 @@ def join_group(groups: Groups, call: Call, now: int) -> list[Effect]:
             ],
         }
 
-    return groups.ask(handle_join_group, call, request, shown, now)
+    return groups.ask(call, request, JoinGroupResponse, shown, now)
 
 
-def sync_group(groups: Groups, call: Call, now: int) -> list[Effect]:
+def sync_group(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """A member asks for its assignment. **Kafka:** `KafkaApis.handleSyncGroupRequest`."""
     message = call.message
     request = SyncGroupRequest(
@@ -284,7 +456,7 @@ def sync_group(groups: Groups, call: Call, now: int) -> list[Effect]:
     if error != Error.NONE:
         return [call.respond(error_code=error.value)]
 
-    def shown(answer: SyncGroupResponse) -> dict[str, Any]:
+    def shown(answer: SyncGroupResponse) -> dict[str, object]:
         return {
             "error_code": answer.error.value,
             "protocol_type": answer.protocol_type,
@@ -292,10 +464,10 @@ def sync_group(groups: Groups, call: Call, now: int) -> list[Effect]:
             "assignment": answer.assignment,
         }
 
-    return groups.ask(handle_sync_group, call, request, shown, now)
+    return groups.ask(call, request, SyncGroupResponse, shown, now)
 
 
-def heartbeat(groups: Groups, call: Call, now: int) -> list[Effect]:
+def heartbeat(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """A member is alive. **Kafka:** `KafkaApis.handleHeartbeatRequest`."""
     message = call.message
     request = HeartbeatRequest(
@@ -304,10 +476,10 @@ def heartbeat(groups: Groups, call: Call, now: int) -> list[Effect]:
         MemberId(message.member_id),
         message.group_instance_id,
     )
-    return groups.ask(handle_heartbeat, call, request, lambda answer: {"error_code": answer.error.value}, now)
+    return groups.ask(call, request, HeartbeatResponse, lambda answer: {"error_code": answer.error.value}, now)
 
 
-def leave_group(groups: Groups, call: Call, now: int) -> list[Effect]:
+def leave_group(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """Members leave. **Kafka:** `KafkaApis.handleLeaveGroupRequest`."""
     message = call.message
     leaving: tuple[MemberIdentity, ...]
@@ -317,7 +489,7 @@ def leave_group(groups: Groups, call: Call, now: int) -> list[Effect]:
         leaving = tuple(MemberIdentity(MemberId(one.member_id), one.group_instance_id) for one in message.members)
     request = LeaveGroupRequest(GroupId(message.group_id), leaving)
 
-    def shown(answer: LeaveGroupResponse) -> dict[str, Any]:
+    def shown(answer: LeaveGroupResponse) -> dict[str, object]:
         if call.version < FIRST_WITH_MANY_MEMBERS:
             return {"error_code": single_error(answer).value}
         members = [
@@ -326,4 +498,4 @@ def leave_group(groups: Groups, call: Call, now: int) -> list[Effect]:
         ]
         return {"error_code": answer.error.value, "members": members}
 
-    return groups.ask(handle_leave_group, call, request, shown, now)
+    return groups.ask(call, request, LeaveGroupResponse, shown, now, len(leaving) > TURN_SIZE)

@@ -1,38 +1,37 @@
 """Creating, growing and deleting topics: the controller of `spec` decides, and its records are stored before the answer."""
 
 import random
-import uuid
 
-from impl.broker.administered import Administered
-from impl.broker.calls import Call, Effect, Then
-from impl.broker.core import Core
-from impl.wire.schema import NO_UUID
-from impl.wire.values import Message
-from spec.controller.topics.creation import handle_create_partitions, handle_create_topics
-from spec.controller.topics.deletion import handle_delete_topics
-from spec.controller.topics.names import CONSUMER_OFFSETS
-from spec.controller.topics.topic_configs import TOPIC_CONFIGS
-from spec.messages.topics.create_partitions import CreatePartitionsRequest, MorePartitions
-from spec.messages.topics.create_topics import (
+from kspec.impl.broker.administered import AdministeredNode
+from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, ends_turn
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.requests.configs import shown
+from kspec.impl.storage.small_files import random_uuid
+from kspec.impl.wire.schema import NO_UUID
+from kspec.impl.wire.values import Message
+from kspec.spec.controller.topics.creation import handle_create_partitions, handle_create_topics
+from kspec.spec.controller.topics.deletion import check_deletion_enabled, handle_delete_topics
+from kspec.spec.controller.topics.names import CONSUMER_OFFSETS
+from kspec.spec.controller.topics.topic_configs import TOPIC_CONFIGS
+from kspec.spec.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, MorePartitions
+from kspec.spec.messages.topics.create_topics import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,
     ReplicaAssignment,
 )
-from spec.messages.topics.delete_topics import DeletedTopic, DeleteTopicsRequest, TopicName
-from spec.values import BrokerId, Error, TopicId
+from kspec.spec.messages.topics.delete_topics import DeletedTopic, DeleteTopicsRequest, DeleteTopicsResponse, TopicName
+from kspec.spec.values import BrokerId, Error, Instant, TopicId
 
 DEFAULT_SOURCE, TOPIC_SOURCE = 5, 1
 """Kafka: `DescribeConfigsResponse.ConfigSource`."""
-
-FIRST_WITH_DELETION_ERROR = 3
 
 
 def new_topic_id() -> TopicId:
     """A topic id that nobody has. Kafka: `Uuid.randomUuid`, which has no id that begins with a dash."""
     while True:
-        topic_id = uuid.uuid4().bytes
+        topic_id = random_uuid().bytes
         if topic_id[0] >> 2 != 62:
             return TopicId(topic_id)
 
@@ -41,66 +40,64 @@ def _seed() -> int:
     return random.getrandbits(48)
 
 
-def create(
-    core: Administered, topics: list[NewTopic], validate_only: bool, now: int
-) -> tuple[CreateTopicsResponse, list[Effect]]:
-    """Have topics created: the answer, and the effects that must come before it."""
-    request = CreateTopicsRequest(tuple(topics), validate_only, _seed())
-    answer, records = core.deciding.decide_topics(handle_create_topics, core.topic_settings, request, now)
-    return answer, core.change_metadata(records)
-
-
-def create_offsets_topic(core: Core, now: int) -> list[Effect]:
+def create_offsets_topic(core: BrokerCore, now: Instant) -> list[Effect]:
     """Create `__consumer_offsets`. **Kafka:** `AutoTopicCreationManager`, `OffsetConfig`."""
     topic = NewTopic(
         CONSUMER_OFFSETS,
         new_topic_id(),
-        core.config["offsets.topic.num.partitions"],
-        core.config["offsets.topic.replication.factor"],
+        core.config.number("offsets.topic.num.partitions"),
+        core.config.number("offsets.topic.replication.factor"),
         configs=(
             ("cleanup.policy", "compact"),
             ("compression.type", "producer"),
-            ("segment.bytes", str(core.config["offsets.topic.segment.bytes"])),
+            ("segment.bytes", str(core.config.number("offsets.topic.segment.bytes"))),
         ),
     )
-    return _create_unasked(core, [topic], now)
+    return core.controller.create_topics([topic], now)
 
 
-def _create_unasked(core: Core, topics: list[NewTopic], now: int) -> list[Effect]:
-    """Create topics that no request of a client is about."""
-    if core.elsewhere is not None:
-        return core.elsewhere.create_topics(topics, now)
-    return create(core, topics, False, now)[1]
-
-
-def create_missing(core: Core, names: list[str], now: int) -> list[Effect]:
+def create_missing(core: BrokerCore, names: list[str], now: Instant) -> list[Effect]:
     """Create topics that a client has asked for, with the broker's defaults. **Kafka:** `AutoTopicCreationManager`."""
     effects = create_offsets_topic(core, now) if CONSUMER_OFFSETS in names else []
     others = [NewTopic(name, new_topic_id()) for name in names if name != CONSUMER_OFFSETS]
-    return [*effects, *_create_unasked(core, others, now)] if others else effects
+    return [*effects, *core.controller.create_topics(others, now)] if others else effects
 
 
-def create_topics(core: Administered, call: Call, now: int) -> list[Effect]:
+def create_topics(core: AdministeredNode, call: Call, now: Instant) -> list[Effect]:
     """Create topics. **Kafka:** `ControllerApis.handleCreateTopics`."""
+    return [InTurns(call, _create(core, call, now))]
+
+
+def _create(core: AdministeredNode, call: Call, now: Instant) -> Steps:
+    """All topics of a request are decided on at once, and are one batch of the metadata log."""
     request = call.message
-    topics = [
-        NewTopic(
-            topic.name,
-            new_topic_id(),
-            topic.num_partitions,
-            topic.replication_factor,
-            tuple(ReplicaAssignment(one.partition_index, tuple(map(BrokerId, one.broker_ids))) for one in topic.assignments),
-            tuple((one.name, one.value) for one in topic.configs),
+    topics: list[NewTopic] = []
+    for topic in request.topics:
+        replicas = (
+            ReplicaAssignment(one.partition_index, tuple(map(BrokerId, one.broker_ids))) for one in topic.assignments
         )
-        for topic in request.topics
-    ]
+        configs = tuple((one.name, shown(one)) for one in topic.configs)
+        factor = topic.replication_factor
+        topics.append(NewTopic(topic.name, new_topic_id(), topic.num_partitions, factor, tuple(replicas), configs))
+        if ends_turn(len(topics) - 1):
+            yield []
     given = {topic.name: dict(topic.configs) for topic in topics}
-    answer, effects = create(core, topics, request.validate_only, now)
-    results = [_created(core, one, given[one.name], request.validate_only) for one in answer.topics]
-    return [*effects, call.respond(topics=results)]
+    decided = CreateTopicsRequest(tuple(topics), request.validate_only, _seed())
+    answer, records = core.deciding.decide(handle_create_topics, decided, now, CreateTopicsResponse)
+    yield core.change_metadata(records)
+    results = []
+    for number, one in enumerate(answer.topics):
+        results.append(_created(core, one, given[one.name], request.validate_only))
+        if ends_turn(number, CREATED_AT_ONCE):
+            yield []
+    return [call.respond(topics=results).long_if(len(results) > CREATED_AT_ONCE)]
 
 
-def _created(core: Administered, result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
+CREATED_AT_ONCE = 20
+"""Topics whose settings are put into an answer before others are served: each has some forty."""
+
+
+def _created(core: AdministeredNode, result: CreatedTopic, given: dict[str, str | None], validate_only: bool) -> Message:
     if result.error != Error.NONE:
         return Message(name=result.name, error_code=result.error.value, error_message=result.message)
     defaults = core.default_topic_settings()
@@ -125,7 +122,7 @@ def _created(core: Administered, result: CreatedTopic, given: dict[str, str | No
     )
 
 
-def create_partitions(core: Administered, call: Call, now: int) -> list[Effect]:
+def create_partitions(core: AdministeredNode, call: Call, now: Instant) -> list[Effect]:
     """Give topics more partitions. **Kafka:** `ControllerApis.handleCreatePartitions`."""
     wanted = tuple(
         MorePartitions(
@@ -136,34 +133,29 @@ def create_partitions(core: Administered, call: Call, now: int) -> list[Effect]:
         for topic in call.message.topics
     )
     request = CreatePartitionsRequest(wanted, call.message.validate_only, _seed())
-    answer, records = core.deciding.decide_topics(handle_create_partitions, core.topic_settings, request, now)
+    answer, records = core.deciding.decide(handle_create_partitions, request, now, CreatePartitionsResponse)
     results = [Message(name=one.name, error_code=one.error.value, error_message=one.message) for one in answer.topics]
-    return [*core.change_metadata(records), call.respond(results=results)]
+    return [*core.change_metadata(records), call.respond(results=results).long_if(len(results) > TURN_SIZE)]
 
 
-def delete_topics(core: Administered, call: Call, now: int) -> list[Effect]:
+def delete_topics(core: AdministeredNode, call: Call, now: Instant) -> list[Effect]:
     """Delete topics. **Kafka:** `ControllerApis.handleDeleteTopics`."""
+    return [InTurns(call, _delete(core, call, now))]
+
+
+def _delete(core: AdministeredNode, call: Call, now: Instant) -> Steps:
     if call.version < 6:
         topics = [TopicName(name) for name in call.message.topic_names]
     else:
         topics = [TopicName(topic.name, TopicId(bytes(topic.topic_id))) for topic in call.message.topics]
-    if not core.config["delete.topic.enable"]:
-        error = Error.INVALID_REQUEST if call.version < FIRST_WITH_DELETION_ERROR else Error.TOPIC_DELETION_DISABLED
+    error = check_deletion_enabled(core.config.flag("delete.topic.enable"), call.version)
+    if error != Error.NONE:
         return [call.respond(responses=[_deleted(DeletedTopic(one.name, one.topic_id, error)) for one in topics])]
+    yield []
     request = DeleteTopicsRequest(tuple(topics))
-    answer, records = core.deciding.decide_topics(handle_delete_topics, core.topic_settings, request, now)
-    known = core.cluster.image.topics
-    gone = [known[one.name] for one in answer.topics if one.error == Error.NONE and one.name in known]
-
-    def tell() -> list[Effect]:
-        return [
-            effect
-            for topic in gone
-            for told in core.topic_deleted
-            for effect in told(topic.name, TopicId(topic.topic_id), now)
-        ]
-
-    return [*core.change_metadata(records), Then(tell), call.respond(responses=list(map(_deleted, answer.topics)))]
+    answer, records = core.deciding.decide(handle_delete_topics, request, now, DeleteTopicsResponse)
+    yield core.change_metadata(records)
+    return [call.respond(responses=list(map(_deleted, answer.topics))).long_if(len(answer.topics) > TURN_SIZE)]
 
 
 def _deleted(result: DeletedTopic) -> Message:

@@ -1,11 +1,12 @@
 """A broker as a process has it: the core, its files, its sockets, its timers. Effects are carried out here alone."""
 
 import logging
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, assert_never
 
-from impl.broker.calls import (
+from kspec.impl.broker.calls import (
     Ask,
+    BrokerEffect,
     CopyMetadata,
     CopySnapshot,
     CutMetadata,
@@ -13,28 +14,29 @@ from impl.broker.calls import (
     Serve,
     Stop,
     Store,
+    StoredPartition,
     StoreTogether,
+    stores_among,
 )
-from impl.broker.core import Core
-from impl.broker.joining import joined
-from impl.broker.replica import Replica
-from impl.broker.replicas import Replicas
-from impl.metadata.files import MetadataFiles
-from impl.metadata.records import LogRecord
-from impl.replica.metadata_copy import MetadataCopy
-from impl.requests.dispatch import handlers_of
-from impl.requests.groups import Groups
-from impl.server.metrics import Metrics
-from impl.server.shell import Shell
-from impl.storage import StorageError
-from impl.wire.values import Message
-from spec.broker.effects import LogDeleted
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.joining import joined
+from kspec.impl.broker.replicas import Replicas
+from kspec.impl.metadata.files import MetadataFiles
+from kspec.impl.metadata.records import LogRecord
+from kspec.impl.replica.metadata_copy import MetadataCopy
+from kspec.impl.requests.dispatch import handlers_of
+from kspec.impl.requests.groups import Groups
+from kspec.impl.server.metrics import Metrics
+from kspec.impl.server.shell import Shell
+from kspec.impl.storage import StorageError
+from kspec.impl.wire.values import Message
+from kspec.spec.broker.effects import LogDeleted
 
 LOG = logging.getLogger("kspec.broker")
 
 
-class Asking(Protocol):
-    """What sends the requests of this process to others."""
+class RequestSender(Protocol):
+    """The sender of this process's requests to others."""
 
     def ask(self, asked: Ask) -> None:
         """Send a request; the answer comes later."""
@@ -43,53 +45,56 @@ class Asking(Protocol):
         """Close all connections."""
 
 
-class Broker(Shell):
+class BrokerShell(Shell):
     """The shell around the core."""
 
     kind = "broker"
 
-    def __init__(self, core: Core, replicas: Replicas, metadata: MetadataFiles) -> None:
+    def __init__(self, core: BrokerCore, replicas: Replicas, metadata: MetadataFiles) -> None:
         super().__init__(core, core.apis, metadata)
         self.core = core
         self.replicas = replicas
-        self.channels: Asking | None = None
-        """To other processes, if there are any."""
+        self.channels: RequestSender | None = None
+        """To other processes, once an event loop runs."""
         self.on_serve: Callable[[], None] = lambda: None
         self.on_stop: Callable[[], None] = lambda: None
         self.groups = Groups(core)
         self.handlers = handlers_of(core, self.groups)
-        if core.elsewhere is not None:
-            core.role_changed.append(self.groups.role_changed)
         self.metrics = Metrics(core, self.connections, self.counts)
 
     # ---- effects
 
     def together(self, effects: list[Effect]) -> list[Effect]:
-        """What is to be stored comes first, joined by partition: one large write takes half as long as many small ones."""
-        stores: dict[Replica, list[Store]] = {}
-        rest: list[Effect] = []
-        for effect in effects:
-            if isinstance(effect, Store):
-                stores.setdefault(effect.replica, []).append(effect)
-            else:
-                rest.append(effect)
-        return [*(joined(of_one) for of_one in stores.values()), *rest]
+        """Batches to be stored come first, joined by partition: one large write takes half as long as many small ones."""
+        stores, rest = stores_among(effects)
+        by_partition: dict[StoredPartition, list[Store]] = {}
+        for store in stores:
+            by_partition.setdefault(store.replica, []).append(store)
+        return [*map(joined, by_partition.values()), *rest]
 
-    def carry_out_other(self, effect: Effect) -> None:
-        """What a broker does with its files, and with others."""
-        if isinstance(effect, Store):
-            self._store(effect)
-        elif isinstance(effect, StoreTogether):
-            self.replicas.in_threads(self._store, effect.stores)
-        elif isinstance(effect, Ask):
-            assert self.channels is not None, "there is no other process"
-            self.channels.ask(effect)
-        elif isinstance(effect, (CopyMetadata, CopySnapshot, CutMetadata)):
-            self._copy_metadata(effect)
-        elif isinstance(effect, Serve):
-            self.on_serve()
-        elif isinstance(effect, Stop):
-            self.on_stop()
+    def carry_out_other(self, effect: BrokerEffect) -> None:
+        """Carry out a broker's effects on its files, and on others."""
+        match effect:
+            case Store():
+                self._store(effect)
+            case StoreTogether():
+                self.replicas.in_threads(self._store, effect.stores)
+            case Ask():
+                self.ask(effect)
+            case CopyMetadata() | CopySnapshot() | CutMetadata():
+                self._copy_metadata(effect)
+            case Serve():
+                self.on_serve()
+            case Stop():
+                self.complaint = self.complaint or effect.why
+                self.on_stop()
+            case _:
+                assert_never(effect)
+
+    def ask(self, asked: Ask) -> None:
+        """Send a request to another process."""
+        assert self.channels is not None, "no event loop runs yet"
+        self.channels.ask(asked)
 
     def answered(self, asked: Ask, answer: Message | None) -> None:
         """The answer to a request of this process, or none.
@@ -108,25 +113,27 @@ class Broker(Shell):
         copy = self.metadata
         assert isinstance(copy, MetadataCopy)
         try:
-            if isinstance(effect, CopyMetadata):
-                copy.append(effect.batches, self.now())
-            elif isinstance(effect, CopySnapshot):
-                copy.begin_with(effect.snapshot, effect.content, self.now())
-            else:
-                copy.cut(effect.end_offset)
+            match effect:
+                case CopyMetadata():
+                    copy.append(effect.batches, self.now())
+                case CopySnapshot():
+                    copy.begin_with(effect.snapshot, effect.content, self.now())
+                case CutMetadata():
+                    copy.cut(effect.end_offset)
+                case _:
+                    assert_never(effect)
         except (OSError, StorageError) as error:
             self.fail(error)
         else:
             self.take_snapshot()
 
-    def metadata_stored(self, records: list[LogRecord]) -> list[Effect]:
-        """The partitions follow."""
-        self.core.deciding.stored(records)
-        return self.replicas.apply(self.now())
+    def metadata_stored(self, records: Sequence[LogRecord]) -> list[Effect]:
+        """A member of a cluster writes no metadata: its controller does."""
+        raise AssertionError("this broker does not lead the metadata log")
 
     def metadata_not_stored(self) -> None:
-        """The controller in this process forgets."""
-        self.core.deciding.not_stored()
+        """A member of a cluster writes no metadata: its controller does."""
+        raise AssertionError("this broker does not lead the metadata log")
 
     def _store(self, effect: Store) -> None:
         """Change the files. Those of a partition that is offline stay as they are until the next start."""
@@ -136,12 +143,13 @@ class Broker(Shell):
                 effect.on_failure()
             return
         try:
-            if isinstance(effect.change, LogDeleted):
-                replica.files.delete(self.now())
-            else:
-                replica.files.apply(effect.change, effect.payloads, self.now(), effect.separately)
+            match effect.change:
+                case LogDeleted():
+                    replica.files.delete(self.now().monotonic)
+                case change:
+                    replica.files.apply(change, effect.payloads, self.now(), effect.separately)
         except (OSError, StorageError) as error:
             LOG.error("%s-%d is offline: %s", *replica.place, error)
-            replica.offline = True
+            replica.fail()
             if effect.on_failure is not None:
                 effect.on_failure()

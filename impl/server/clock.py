@@ -1,32 +1,15 @@
-"""The wall clock of a process: the time that is handed to the rules, and by which their timers are set.
+"""The clocks of a process, and the one place where a broker or a controller asks what time it is."""
 
-A test may move it, by a file with the milliseconds that are added: eight bytes, which are read at each look.
+import time
+
+from kspec.spec.values import Instant, MonotonicMs, TimestampMs
+
+LONG_BEFORE_MS = 1 << 40
+"""From how long before the machine was started its monotonic clock is counted: 34 years. The system counts from the start
+itself; but Kafka's rules take 0 for long ago.
 """
 
-import mmap
-import struct
-import time
-from pathlib import Path
 
-OFFSET = struct.Struct("=q")
-
-
-class WallClock:
-    """Tells the time in milliseconds since 1970."""
-
-    def __init__(self) -> None:
-        self._added: mmap.mmap | None = None
-
-    def __call__(self) -> int:
-        """The time now."""
-        now = time.time_ns() // 1_000_000
-        return now if self._added is None else now + int(OFFSET.unpack_from(self._added)[0])
-
-    def move_by(self, file: Path) -> None:
-        """Add what a file says, from now on and whenever it changes. Raises: `OSError`, `ValueError`."""
-        with file.open("rb") as stream:
-            self._added = mmap.mmap(stream.fileno(), OFFSET.size, access=mmap.ACCESS_READ)
-
-
-now_ms = WallClock()
-"""The clock of this process."""
+def now() -> Instant:
+    """The time by both clocks of this process."""
+    return Instant(MonotonicMs(LONG_BEFORE_MS + time.monotonic_ns() // 1_000_000), TimestampMs(time.time_ns() // 1_000_000))

@@ -4,17 +4,17 @@ import asyncio
 import resource
 from collections.abc import Collection
 
-from impl.broker.core import Core
-from impl.broker.throttle import FOLLOWER, LEADER
-from impl.config.properties import ConfigError
-from impl.server.network.connection import Connection
-from impl.server.shell import Counts
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.throttle import FOLLOWER, LEADER
+from kspec.impl.config.properties import ConfigError
+from kspec.impl.server.network.connection import Connection
+from kspec.impl.server.shell import Counts
 
 
 class Metrics:
-    """What is counted while requests are answered; everything else is read when somebody asks."""
+    """Counters of answered requests; everything else is read when somebody asks."""
 
-    def __init__(self, core: Core, connections: Collection[Connection], counts: Counts) -> None:
+    def __init__(self, core: BrokerCore, connections: Collection[Connection], counts: Counts) -> None:
         self._core = core
         self._connections = connections
         self._counts = counts

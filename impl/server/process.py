@@ -1,4 +1,6 @@
-"""What each process that serves needs: its limits, event loop, garbage, signals, and the line that says it is ready."""
+"""The common parts of each process that serves: its limits, event loop, garbage, signals, and the line that says it is
+ready.
+"""
 
 import asyncio
 import gc
@@ -7,20 +9,22 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from impl.config.broker import is_loopback
-from impl.trace.steps import TraceWriter
+from kspec.impl.config.listeners import is_loopback
+from kspec.impl.trace.steps import TraceWriter
 
 MOST_FILES = 100_000
 
 COLLECTED_AFTER = (20_000, 20, 50)
-"""How many values are made between two looks for circles of garbage. A request makes many values, and hardly a circle."""
+"""Thresholds of the garbage collector: a request allocates many values, and hardly a reference cycle."""
 
-STOPPED_BY: dict[signal.Signals, Any] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+SignalHandler: TypeAlias = signal.Handlers | Callable[[int, FrameType | None], object]
+
+STOPPED_BY: dict[signal.Signals, SignalHandler] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
 """The signals that stop a process in order, and what they do before and after."""
 
 NewLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
@@ -49,13 +53,18 @@ def event_loop(new_loop: NewLoop, trace: TraceWriter | None) -> Iterator[asyncio
             trace.close()
 
 
+def keep_loaded() -> None:
+    """All that is loaded will stay in memory: the garbage collector does not look at it again and again."""
+    gc.freeze()
+    gc.set_threshold(*COLLECTED_AFTER)
+
+
 def begin(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """All is loaded, and will stay in memory. SIGTERM and SIGINT stop the process from now on.
+    """SIGTERM and SIGINT stop the process from now on.
 
     Not by `loop.add_signal_handler`: that of uvloop loses a signal that comes before the loop runs.
     """
-    gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
+    keep_loaded()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         if not loop.is_closed():
@@ -76,3 +85,9 @@ def warn_if_open(log: logging.Logger, listening: socket.socket) -> None:
     host = listening.getsockname()[0]
     if not is_loopback(host):
         log.warning("listening on %s: nobody is authenticated, and everybody who reaches it may do everything", host)
+
+
+def warn_about(log: logging.Logger, lines: Iterable[str]) -> None:
+    """Say which settings have no effect."""
+    for line in lines:
+        log.warning("%s", line)

@@ -1,4 +1,4 @@
-"""What every node has around its core: connections, requests in and answers out, one timer, a listener.
+"""The shell of every node around its core: connections, requests in and answers out, one timer, a listener.
 
 A node says which APIs it offers, who handles them, and how effects are carried out.
 """
@@ -9,39 +9,58 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from functools import partial
+from typing import Protocol, cast
 
-from impl.broker.calls import AppendMetadata, Call, Drop, Effect, NoResponse, Respond, Then
-from impl.broker.replica import Waiting
-from impl.broker.timers import Timers
-from impl.metadata.files import MetadataFiles
-from impl.metadata.image import ClusterImage
-from impl.metadata.log import MetadataLog
-from impl.metadata.records import LogRecord
-from impl.requests.describe import unsupported_api_versions
-from impl.server.clock import now_ms
-from impl.server.network.connection import Connection, configure
-from impl.storage import StorageError
-from impl.wire.apis import Api
-from impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
-from impl.wire.reading import read_message
-from impl.wire.values import DecodeError, Message, refused
-from spec.broker.clients.versions import Verdict, judge_content, judge_version
-from spec.controller.topics.cluster import NOT_STORED
+from kspec.impl.broker.calls import (
+    AppendMetadata,
+    Aside,
+    BrokerEffect,
+    Call,
+    DelayedOperation,
+    Drop,
+    Effect,
+    FollowUp,
+    GradualWork,
+    InTurns,
+    NoResponse,
+    RequestHandler,
+    Respond,
+    Then,
+    aside,
+)
+from kspec.impl.broker.timers import Timers
+from kspec.impl.config.settings import SettingValues
+from kspec.impl.metadata.files import MetadataFiles
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.metadata.records import LogRecord
+from kspec.impl.requests.describe import unsupported_api_versions
+from kspec.impl.server import clock
+from kspec.impl.server.acceptor import Acceptor
+from kspec.impl.server.divided import GradualWorks, PostponedEffects, RequestTurns
+from kspec.impl.server.network.connection import Connection
+from kspec.impl.storage import StorageError
+from kspec.impl.wire.apis import Api
+from kspec.impl.wire.frames import API_VERSIONS, RequestHeader, framed, read_header
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.values import DecodeError, Message, refused
+from kspec.impl.wire.writing import Part
+from kspec.spec.broker.clients.versions import VersionVerdict, judge_content, judge_version
+from kspec.spec.controller.state import NOT_STORED
+from kspec.spec.values import Instant, MonotonicMs
 
 LOG = logging.getLogger("kspec.broker")
 
 
+LARGE_FRAME, LARGE_PRODUCE = 64 << 10, 2 << 20
+"""Bytes from which a request is read in a thread: it may name many things. In Produce most bytes are not looked at."""
+
 PUT_OFF = frozenset({"Produce"})
 """Requests whose effects may wait for those of the next ones: nothing but files and answers depends on them."""
-
-
-class Settings(Protocol):
-    """The settings of a node."""
-
-    def __getitem__(self, name: str) -> Any: ...
 
 
 class NodeCore(Protocol):
@@ -50,20 +69,20 @@ class NodeCore(Protocol):
     timers: Timers[Effect]
 
     @property
-    def config(self) -> Settings:
+    def config(self) -> SettingValues:
         """Its settings."""
 
     @property
     def image(self) -> ClusterImage:
-        """What the metadata log says, as far as the node has read it."""
+        """The image of the metadata log, as far as the node has read it."""
 
-    def stop_waiting(self, waiting: Waiting) -> None:
+    def stop_waiting(self, waiting: DelayedOperation) -> None:
         """Forget a fetch whose client has gone."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What is counted while requests are answered: requests by API, and bytes of connections that are closed."""
+    """Counters of answered requests by API, and of bytes of connections that are closed."""
 
     requests: Counter[str] = field(default_factory=Counter)
     bytes_in: int = 0
@@ -73,92 +92,172 @@ class Counts:
 class Shell(ABC):
     """The shell of a node. `apis`: those that it offers, by their keys. `handlers`: who answers each, by its name."""
 
-    handlers: Mapping[str, Callable[[Call, int], list[Effect]]]
+    handlers: Mapping[str, RequestHandler]
 
     kind: str
-    """What the node is, for its messages."""
+    """The kind of node, for its messages."""
 
     def __init__(self, node: NodeCore, apis: Mapping[int, Api], metadata: MetadataFiles) -> None:
         self.node = node
         self.metadata = metadata
         self.apis = apis
-        self.now: Callable[[], int] = now_ms
-        """The time in milliseconds since 1970."""
+        self.now: Callable[[], Instant] = clock.now
+        """The time by the clocks of this process."""
         self.failure: Exception | None = None
-        """Why the node cannot go on."""
+        self.complaint = ""
+        """The failure of the node in one line."""
         self.on_failure: Callable[[], None] = lambda: None
-        self.connections: set[Connection] = set()
+        self.acceptor = Acceptor(node.config, self)
+        self.connections = self.acceptor.connections
         self.counts = Counts()
-        self.largest_frame: int = node.config["socket.request.max.bytes"]
-        self._waiting: dict[Connection, list[Waiting]] = {}
+        self.largest_frame: int = node.config.number("socket.request.max.bytes")
+        self._waiting: dict[Connection, list[DelayedOperation]] = {}
         self._put_off: list[Effect] | None = None
-        """What is to be done when all requests are handled that came together; none where they come one by one."""
-        self._snapshot_bytes: int = node.config["metadata.log.max.record.bytes.between.snapshots"]
-        self._held_limit: int = node.config["queued.max.request.bytes"]
-        self._loop: asyncio.AbstractEventLoop | None = None
+        """The effects that are postponed until all requests that arrived together are handled; none if they come singly."""
+        self._snapshot_bytes: int = node.config.number("metadata.log.max.record.bytes.between.snapshots")
+        self._held_limit: int = node.config.number("queued.max.request.bytes")
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop, once there is one."""
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at: int | None = None
-        self._listening: socket.socket | None = None
+        self._timer_at: MonotonicMs | None = None
+        self._aside = ThreadPoolExecutor(2, "aside")
+        self._turns = RequestTurns(self)
+        self.works = GradualWorks(self)
 
     # ---- effects
 
-    def carry_out(self, effects: list[Effect]) -> None:
-        """Carry out effects in their order, each complete before the next, with all that follows from it."""
+    def carry_out(self, effects: list[Effect]) -> PostponedEffects | None:
+        """Carry out effects in their order, each complete before the next, with all that follows from it.
+
+        Where gradual work comes, the rest waits for it; that is returned, so that the caller may add what else has to wait.
+        """
         for number, effect in enumerate(effects):
-            if isinstance(effect, Then):
-                self.carry_out(effect.effects())
-            elif isinstance(effect, Respond):
-                self.respond(effect.call, effect.message)
-            elif isinstance(effect, NoResponse):
-                self.connection_of(effect.call).answer(effect.call.place, [])
-            elif isinstance(effect, Drop):
-                self.connection_of(effect.call).close()
-            elif isinstance(effect, AppendMetadata):
-                if not self._append_metadata(effect):
-                    self._refuse(effects[number + 1 :])
-                    return
-            else:
-                self.carry_out_other(effect)
+            postponed: PostponedEffects | None = None
+            match effect:
+                case Then():
+                    postponed = self.carry_out(effect.effects())
+                case Respond():
+                    self.respond(effect.call, effect.message, effect.is_long)
+                case NoResponse():
+                    self.connection_of(effect.call).answer(effect.call.place, [])
+                case Drop():
+                    self.connection_of(effect.call).close()
+                case Aside():
+                    self._do_aside(effect)
+                case InTurns():
+                    self._turns.begin(effect)
+                case GradualWork():
+                    postponed = self.works.begin(effect)
+                case AppendMetadata():
+                    return self._store_and_go_on(effects[number:])
+                case _:
+                    self.carry_out_other(effect)
+            if postponed is not None:
+                postponed.rest.append(effects[number + 1 :])
+                return postponed
+        return None
+
+    def carry_out_for(self, connection: Connection, effects: list[Effect]) -> PostponedEffects | None:
+        """Carry out what a request on a connection asks for: if some of it waits, so do the next requests on it."""
+        postponed = self.carry_out(effects)
+        if postponed is not None:
+            connection.hold()
+            postponed.held.append(connection)
+        return postponed
+
+    def _do_aside(self, effect: Aside) -> None:
+        """Do work in a thread, and then what follows; without an event loop at once."""
+        if self.loop is None:
+            self.carry_out(effect.work()(self.now()))
+            return
+        self._aside_for(None if effect.call is None else self.connection_of(effect.call), effect.work)
+
+    def _aside_for(self, connection: Connection | None, work: Callable[[], FollowUp]) -> None:
+        assert self.loop is not None
+
+        def done(future: "asyncio.Future[FollowUp]") -> None:
+            try:
+                if not future.cancelled():
+                    postponed = self.carry_out(future.result()(self.now()))
+                    if postponed is not None and connection is not None:
+                        connection.hold()
+                        postponed.held.append(connection)
+            except Exception:
+                LOG.exception("work that took long has failed")
+                if connection is not None:
+                    connection.close()
+            if connection is not None:
+                connection.release()
+            self.set_timer()
+
+        if connection is not None:
+            connection.hold()
+        self.loop.run_in_executor(self._aside, work).add_done_callback(done)
 
     @abstractmethod
-    def carry_out_other(self, effect: Effect) -> None:
-        """Carry out an effect that only this kind of node has."""
+    def carry_out_other(self, effect: BrokerEffect) -> None:
+        """Carry out an effect that only a broker has."""
 
     @abstractmethod
-    def metadata_stored(self, records: list[LogRecord]) -> list[Effect]:
+    def metadata_stored(self, records: Sequence[LogRecord]) -> list[Effect]:
         """Records are on the disk, and count from now on; what follows from that."""
 
     @abstractmethod
     def metadata_not_stored(self) -> None:
         """Nothing was stored: what was decided is forgotten."""
 
-    def _append_metadata(self, effect: AppendMetadata) -> bool:
-        """Whether the records are stored. If not, what was decided is forgotten, and the node ends."""
+    def _store_and_go_on(self, effects: list[Effect]) -> PostponedEffects | None:
+        """Store all records that are among these effects, as one batch, and carry out the others.
+
+        So what has been decided is stored before anybody decides more, also where the first change is gradual work.
+        """
+        records: list[LogRecord] = []
+        rest: list[Effect] = []
+        for effect in effects:
+            match effect:
+                case AppendMetadata():
+                    records += effect.records
+                case _:
+                    rest.append(effect)
+        follows = self._append_metadata(AppendMetadata(tuple(records)))
+        if follows is None:
+            self.refuse(rest)
+            return None
+        postponed = self.carry_out(follows)
+        if postponed is None:
+            return self.carry_out(rest)
+        postponed.rest.append(rest)
+        return postponed
+
+    def _append_metadata(self, effect: AppendMetadata) -> list[Effect] | None:
+        """Store records, and tell what follows; none if that fails: what was decided is forgotten, the node ends."""
         log = self.metadata
         assert isinstance(log, MetadataLog)
         if self.failure is None:
             try:
-                stored = log.append(effect.records, self.now())
+                log.append(effect.records, self.now())
             except (OSError, StorageError) as error:
                 self.fail(error)
             else:
-                follows = self.metadata_stored(stored)
+                follows = self.metadata_stored(effect.records)
                 self.take_snapshot()
-                self.carry_out(follows)
-                return True
+                return follows
         self.metadata_not_stored()
-        return False
+        return None
 
-    def _refuse(self, effects: list[Effect]) -> None:
+    def refuse(self, effects: list[Effect]) -> None:
         """Answer those who wait for a change of the metadata that was not stored."""
         for effect in effects:
-            if isinstance(effect, Respond):
-                self.respond(effect.call, refused(effect.message, NOT_STORED.value))
+            match effect:
+                case Respond():
+                    self.respond(effect.call, refused(effect.message, NOT_STORED.value))
+                case _:
+                    pass
 
     def fail(self, error: Exception, what: str = "the metadata log cannot be written") -> None:
         """The node cannot go on, and ends: because of its metadata log, or of something else."""
         LOG.critical("%s, so the %s ends: %s", what, self.kind, error)
-        self.failure = error
+        self.failure, self.complaint = error, f"{what}: {error}"
         self.on_failure()
 
     def take_snapshot(self) -> None:
@@ -199,19 +298,43 @@ class Shell(ABC):
             api = header.api
             first, last = api.known if api is not None else (0, -1)
             verdict = judge_version(api is not None, header.key == API_VERSIONS, header.version, first, last)
-            if verdict == Verdict.CLOSE or api is None:
+            if verdict == VersionVerdict.CLOSE or api is None:
                 raise DecodeError(f"API {header.key} version {header.version} is not answered")
-            if verdict == Verdict.ANSWER_UNSUPPORTED:
+            if verdict == VersionVerdict.ANSWER_UNSUPPORTED:
                 header = header._replace(version=0)
                 self.carry_out(unsupported_api_versions(self._call(connection, header, Message())))
                 return
+            if len(frame) >= (LARGE_PRODUCE if api.name in PUT_OFF else LARGE_FRAME) and self.loop is not None:
+                self._read_aside(connection, header, api.name, memoryview(bytes(frame)))
+                return
             message, _ = read_message(f"{api.name}Request", header.version, frame, header.body)
         except DecodeError as error:
-            if judge_content(readable=False) == Verdict.CLOSE:
-                LOG.warning("closing %s:%d: %s", connection.host, connection.port, error)
-                connection.close()
+            self._refuse_content(connection, error)
             return
         self.on_request(connection, header, api.name, message)
+
+    def _refuse_content(self, connection: Connection, error: DecodeError) -> None:
+        if judge_content(readable=False) == VersionVerdict.CLOSE:
+            LOG.warning("closing %s:%d: %s", connection.host, connection.port, error)
+            connection.close()
+
+    def _read_aside(self, connection: Connection, header: RequestHeader, api: str, frame: memoryview) -> None:
+        """Read a request that names many things in a thread, and handle it then; its connection waits."""
+
+        def read() -> Message | DecodeError:
+            try:
+                return read_message(f"{api}Request", header.version, frame, header.body)[0]
+            except DecodeError as error:
+                return error
+
+        def handle(found: Message | DecodeError, _: Instant) -> list[Effect]:
+            if isinstance(found, DecodeError):
+                self._refuse_content(connection, found)
+            elif not connection.closed:
+                self.on_request(connection, header, api, found)
+            return []
+
+        self._aside_for(connection, aside(None, read, handle).work)
 
     def on_request(self, connection: Connection, header: RequestHeader, api: str, message: Message) -> None:
         """Answer one request."""
@@ -220,20 +343,24 @@ class Shell(ABC):
         call = self._call(connection, header, message)
         self.counts.requests[api] += 1
         try:
-            effects = self.handlers[api](call, call.received_ms)
+            effects = self.handlers[api](call, call.received)
             if self._put_off is not None and api in PUT_OFF:
                 self._put_off += effects
+                if any(map(_takes_long, effects)):
+                    self.settle(connection, last=False)
                 return
-            self.carry_out(effects)
+            self.carry_out_for(connection, effects)
         except Exception:
             LOG.exception("closing %s:%d: %s version %d failed", connection.host, connection.port, api, header.version)
             connection.close()
-        if call.waiting is not None and not call.waiting.done and not connection.closed:
-            self._remember_waiting(connection, call.waiting)
+        self.remember_waiting(call)
         self.set_timer()
 
-    def _remember_waiting(self, connection: Connection, waiting: Waiting) -> None:
+    def remember_waiting(self, call: Call) -> None:
         """So that nobody looks again at a fetch whose client has gone."""
+        waiting, connection = call.waiting, self.connection_of(call)
+        if waiting is None or waiting.done or connection.closed:
+            return
         known = [one for one in self._waiting.get(connection, ()) if not one.done]
         self._waiting[connection] = [*known, waiting]
 
@@ -246,13 +373,23 @@ class Shell(ABC):
         """The connection that a request came on."""
         return cast(Connection, call.peer)
 
-    def respond(self, call: Call, message: Message) -> None:
+    def respond(self, call: Call, message: Message, is_long: bool = False) -> None:
         """Send the answer of a request."""
         connection = self.connection_of(call)
-        if not connection.closed:
+        if connection.closed:
+            return
+        if not is_long or self.loop is None:
             connection.answer(call.place, self.parts_of(call.header, message))
+            return
 
-    def parts_of(self, header: RequestHeader, message: Message) -> list[Any]:
+        def answer(parts: list[Part], _: Instant) -> list[Effect]:
+            if not connection.closed:
+                connection.answer(call.place, parts)
+            return []
+
+        self._do_aside(aside(call, partial(self.parts_of, call.header, message), answer))
+
+    def parts_of(self, header: RequestHeader, message: Message) -> list[Part]:
         """The answer to a request as it is sent."""
         assert header.api is not None
         return framed(header.api, header.version, header.correlation, message)
@@ -263,7 +400,7 @@ class Shell(ABC):
 
     def on_closed(self, connection: Connection) -> None:
         """Forget a connection, and the fetches that wait on it."""
-        self.connections.discard(connection)
+        self.acceptor.forget(connection)
         for waiting in self._waiting.pop(connection, ()):
             if not waiting.done:
                 self.node.stop_waiting(waiting)
@@ -275,64 +412,48 @@ class Shell(ABC):
     def set_timer(self) -> None:
         """Wake when the core's next timer is due."""
         deadline = self.node.timers.next_deadline()
-        if deadline == self._timer_at or self._loop is None:
+        if deadline == self._timer_at or self.loop is None:
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._timer_at = deadline
         if deadline is not None:
-            self._timer = self._loop.call_later(max(0, deadline - self.now()) / 1000, self._on_timer)
+            self._timer = self.loop.call_later(max(0, deadline - self.now().monotonic) / 1000, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = self._timer_at = None
-        self.carry_out(self.node.timers.due(self.now()))
+        self.do_what_is_due()
         self.set_timer()
+
+    def do_what_is_due(self) -> None:
+        """Do what the core has to do at this time."""
+        for effects in self.node.timers.due(self.now()):
+            self.carry_out(effects)
 
     # ---- the listener
 
     def use(self, loop: asyncio.AbstractEventLoop) -> None:
         """Timers run from now on."""
-        self._loop = loop
+        self.loop = loop
         self.set_timer()
 
     def listen(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
         """Accept clients from now on."""
-        self._listening = sock
-        loop.add_reader(sock.fileno(), self._accept)
+        self.acceptor.start(loop, sock)
         self.use(loop)
-
-    def _accept(self) -> None:
-        assert self._loop is not None
-        assert self._listening is not None
-        config = self.node.config
-        for _ in range(64):
-            try:
-                sock, address = self._listening.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as error:
-                LOG.warning("cannot accept a connection: %s", error)
-                return
-            from_same = sum(one.host == address[0] for one in self.connections)
-            if len(self.connections) >= config["max.connections"] or from_same >= config["max.connections.per.ip"]:
-                LOG.warning("refusing %s:%d: too many connections", *address[:2])
-                sock.close()
-                continue
-            try:
-                configure(sock, config["socket.send.buffer.bytes"], config["socket.receive.buffer.bytes"])
-            except OSError:
-                sock.close()
-                continue
-            self.connections.add(Connection(self._loop, sock, self, address[:2]))
 
     def stop_listening(self) -> None:
         """Accept no more clients, and close the connections of those that are there."""
-        if self._listening is not None and self._loop is not None:
-            self._loop.remove_reader(self._listening.fileno())
-            self._listening.close()
-            self._listening = None
-        for connection in list(self.connections):
-            connection.close()
+        self.acceptor.stop()
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _takes_long(effect: Effect) -> bool:
+    """Whether an effect lets its connection wait."""
+    match effect:
+        case Aside() | InTurns():
+            return True
+        case _:
+            return False

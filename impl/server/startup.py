@@ -2,203 +2,249 @@
 
 import asyncio
 import logging
-import shutil
 import socket
 import uuid
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-from impl.broker.calls import Note
-from impl.broker.cluster import Cluster
-from impl.broker.core import Core
-from impl.broker.replicas import Replicas, id_text
-from impl.config.broker import BrokerConfig
-from impl.config.properties import ConfigError
-from impl.metadata.log import MetadataLog
-from impl.server.broker import Broker
-from impl.server.clock import now_ms
-from impl.server.housekeeping import Housekeeping
-from impl.server.process import NewLoop, begin, event_loop, say_ready, warn_if_open
-from impl.storage import Disk, LogDirectory, RealDisk
-from impl.storage.small_files import META_PROPERTIES, read_meta
-from impl.trace.steps import TraceWriter
-from impl.wire.values import Message
-from spec.broker.lifecycle import (
-    begin_controlled_shutdown,
-    handle_broker_heartbeat_response,
-    handle_broker_registration_response,
-    next_communication,
-    set_ready_to_unfence,
-    stop,
-)
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
-from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration
-from spec.controller.protocol import Controller
-from spec.step import SendToController
-from spec.values import BrokerId, Incarnation, Offset
+from kspec.impl.broker.calls import CONTROLLER
+from kspec.impl.broker.cluster import ClusterKnowledge
+from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.replicas import Replicas, id_bytes
+from kspec.impl.config.broker import BrokerConfig
+from kspec.impl.config.properties import ConfigError
+from kspec.impl.controller.timing import start_timers
+from kspec.impl.metadata.active import StepRecorder
+from kspec.impl.metadata.files import MetadataFiles
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.records import reading
+from kspec.impl.replica.member import ClusterMember, MetadataReader
+from kspec.impl.replica.membership import Introduction
+from kspec.impl.replica.metadata_copy import MetadataCopy
+from kspec.impl.replica.metadata_follower import MetadataFollower
+from kspec.impl.server import clock
+from kspec.impl.server.broker import BrokerShell
+from kspec.impl.server.combined import CombinedShell, LocalMetadata, new_controller
+from kspec.impl.server.files import BrokerFailureError, closing, disk_space, open_directory
+from kspec.impl.server.housekeeping import Housekeeping
+from kspec.impl.server.network.channels import Address, Channels
+from kspec.impl.server.process import NewLoop, begin, event_loop, keep_loaded, say_ready, warn_about, warn_if_open
+from kspec.impl.storage import Disk, LogDirectory, RealDisk
+from kspec.impl.trace.steps import TraceWriter
+from kspec.impl.wire.values import Message
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.values import Incarnation
 
 LOG = logging.getLogger("kspec.broker")
 
-
-MOST_SHUTDOWN_REQUESTS = 3
-"""The controller allows the stop when it has moved the leaders, and the broker knows: at the second request."""
-
-
-class BrokerFailureError(Exception):
-    """The broker cannot go on: one line that says why."""
+LONGEST_STOP_SECONDS = 300.0
+"""The longest wait for the controller's leave to shut down. Kafka: `BrokerServer.shutdown`, five minutes."""
 
 
-class Rules(NamedTuple):
+class BrokerRules(NamedTuple):
     """The rules that a broker follows: those of its release, possibly with one weakened."""
 
     broker: BrokerProtocol
     controller: Controller
 
 
-def open_directory(config: BrokerConfig, disk: Disk) -> LogDirectory:
-    """The log directory, locked; a new one is formatted. Raises: `StorageError`."""
-    path = config.log_dir
-    cluster_id = config["cluster.id"]
-    if cluster_id is None:
-        known = (path / META_PROPERTIES).exists()
-        cluster_id = read_meta(disk, str(path))["cluster.id"] if known else id_text(uuid.uuid4().bytes)
-    return LogDirectory.open(str(path), disk, cluster_id, config.node_id)
-
-
-def disk_space(path: Path) -> Callable[[], tuple[int, int]]:
-    """How many bytes the disk of a folder has, and how many are free."""
-
-    def usage() -> tuple[int, int]:
-        found = shutil.disk_usage(path)
-        return found.total, found.free
-
-    return usage
+def controller_address(config: BrokerConfig) -> Address:
+    """The address of a controller in another process. Raises: `ConfigError`."""
+    voters = config.words("controller.quorum.voters")
+    if len(voters) != 1:
+        raise ConfigError("controller.quorum.voters must name one controller as ID@HOST:PORT, such as 100@127.0.0.1:9093")
+    _, at, address = voters[0].partition("@")
+    host, colon, port = address.rpartition(":")
+    if not at or not colon or not port.isdigit():
+        raise ConfigError(f"controller.quorum.voters must have the form ID@HOST:PORT, not {voters[0]!r}")
+    return host.strip("[]"), int(port)
 
 
 def endpoint_of(config: BrokerConfig, listening: socket.socket) -> Message:
-    """What others are told of this broker's listener."""
+    """The endpoint of this broker that others are told."""
     told = config.advertised or config.listener
     port = told.port or listening.getsockname()[1]
     host = told.host or socket.gethostname()
     return Message(name=told.name, host=host, port=port, security_protocol=0)
 
 
-class RunningBroker:
-    """A broker from its start to its stop."""
+def member_core(config: BrokerConfig, protocol: BrokerProtocol, endpoint: Message, directory: LogDirectory) -> BrokerCore:
+    """The core of a broker, before it has read any metadata."""
+    cluster = ClusterKnowledge(ClusterImage(), config.node_id)
+    cluster.endpoint = endpoint
+    cluster.rack = config.word("broker.rack")
+    core = BrokerCore(config, protocol, cluster)
+    core.cluster_id = directory.cluster_id
+    core.log_dir = directory.path
+    return core
 
-    def __init__(self, config: BrokerConfig, rules: Rules, listening: socket.socket, note: Note | None = None) -> None:
+
+def new_member(core: BrokerCore, replicas: Replicas, metadata: MetadataReader, incarnation: Incarnation) -> ClusterMember:
+    """The parts of a broker that talk to others, for a new incarnation of it."""
+    cluster, directory = core.cluster, replicas.directory
+    lifecycle = BrokerLifecycle(cluster.self_id, incarnation, previous_broker_epoch=directory.previous_broker_epoch)
+    log_dirs = [id_bytes(directory.directory_id)]
+    introduction = Introduction(core.cluster_id, [cluster.endpoint], [], log_dirs, cluster.rack)
+    return ClusterMember(core, replicas, metadata, lifecycle, introduction)
+
+
+class RunningBroker:
+    """A broker from its start to its stop.
+
+    `may_format`: whether a new log directory is formatted, if the controller is in the same process, which makes a cluster.
+
+    Raises: `ConfigError`, `StorageError`, `BrokerFailureError`.
+    """
+
+    metadata: MetadataFiles
+    """The metadata log: the controller's own, or a copy."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: BrokerRules,
+        listening: socket.socket,
+        note: StepRecorder | None = None,
+        may_format: bool = True,
+    ) -> None:
         self.config = config
-        self._path = config.log_dir
-        self._disk = RealDisk()
+        self._controller = controller_address(config) if config.has_controller_elsewhere else None
+        disk = RealDisk()
         self._listening = listening
-        now = now_ms()
-        self.directory = open_directory(config, self._disk)
-        self.metadata_log = MetadataLog(self._disk, self._path, now)
-        cluster = Cluster(rules.controller, self.metadata_log.epoch, self.metadata_log.image(), config.node_id, now)
-        self.core = Core(config, rules.broker, cluster)
-        self.core.note = cluster.note = note
-        self.core.cluster_id = self.directory.cluster_id
-        self.core.log_dir = str(self._path)
-        self.core.disk_space = disk_space(self._path)
-        self.replicas = Replicas(self.core, self.directory)
-        self.broker = Broker(self.core, self.replicas, self.metadata_log)
-        self.lifecycle = BrokerLifecycle(
-            BrokerId(config.node_id),
-            Incarnation(uuid.uuid4().int),
-            previous_broker_epoch=self.directory.previous_broker_epoch,
-        )
-        cluster.endpoint = endpoint_of(config, self._listening)
-        cluster.rack = config["broker.rack"]
-        self._join()
-        self.broker.carry_out(self.broker.groups.load(now_ms()))
+        self.directory = open_directory(config, disk, may_format and self._controller is None)
+        self.core = core = member_core(config, rules.broker, endpoint_of(config, listening), self.directory)
+        core.note = core.cluster.note = note
+        core.disk_space = disk_space(config.log_dir)
+        self.replicas = Replicas(core, self.directory)
+        self.broker = self._broker_alone(disk) if self._controller is not None else self._combined(rules.controller, disk)
+        self.broker.on_serve = self._serve
+        self.broker.on_stop = self.broker.on_failure = self._end
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._housekeeping: Housekeeping | None = None
+        self._stopping = False
+        self.serves = False
+        self.ended = asyncio.Event()
+        self.decided = asyncio.Event()
+        """It serves, or has ended before."""
+
+    def _member(self, metadata: MetadataReader) -> ClusterMember:
+        self.member = new_member(self.core, self.replicas, metadata, Incarnation(uuid.uuid4().int))
+        return self.member
+
+    def _broker_alone(self, disk: Disk) -> BrokerShell:
+        self.metadata = copy = MetadataCopy(disk, self.config.log_dir, clock.now())
+        self._member(MetadataFollower(self.core, copy))
+        return BrokerShell(self.core, self.replicas, copy)
+
+    def _combined(self, rules: Controller, disk: Disk) -> BrokerShell:
+        core, now = self.core, clock.now()
+        self.metadata = log = MetadataLog(disk, self.config.log_dir, now)
+        controller = new_controller(core, rules, log, now)
+        controller.deciding.note = core.note
+        shell = CombinedShell(core, self.replicas, log, controller, self._member(LocalMetadata(core)))
+        shell.carry_out(controller.lead(now))
+        if shell.failure is not None:
+            raise BrokerFailureError(shell.complaint)
+        start_timers(controller, now)
+        return shell
+
+    def _address_of(self, node: int) -> Address | None:
+        if node == CONTROLLER:
+            return self._controller
+        endpoint = self.core.cluster.image.endpoints.get(node)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
 
     # ---- joining the cluster, and leaving it
 
-    def _join(self) -> None:
-        """Register, recover the logs, and be unfenced: only then do partitions get their leader."""
-        self._communicate()
-        self._communicate()
-        self.broker.carry_out(self.replicas.apply(now_ms()))
-        self.lifecycle = self.core.step(set_ready_to_unfence, None, self.lifecycle).state
-        self._communicate()
-        if self.lifecycle.state != BrokerState.RUNNING:
-            raise ConfigError(f"the controller does not unfence broker {self.config.node_id}: {self.lifecycle.state.value}")
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to join the cluster."""
+        self._loop = loop
+        self._housekeeping = Housekeeping(self.broker, self.directory, loop)
+        self.broker.channels = Channels(
+            loop, self._address_of, self.config.number("socket.request.max.bytes"), self.broker.answered
+        )
+        self.broker.use(loop)
+        reading.load()
+        self.join()
 
-    def _communicate(self) -> None:
-        """Send the next request of the lifecycle to the controller in this process, and take its answer."""
-        core, now = self.core, now_ms()
-        applied = Offset(core.cluster.image.spec.end_offset - 1)
-        for effect in core.step(next_communication, None, self.lifecycle, applied).effects:
-            assert isinstance(effect, SendToController)
-            registers = effect.message.__class__.__name__ == "BrokerRegistrationRequest"
-            handler = handle_broker_registration if registers else handle_broker_heartbeat
-            answer, records = core.deciding.decide(handler, effect.message, now)
-            self.broker.carry_out(core.change_metadata(records))
-            if self.broker.failure is not None:
-                raise BrokerFailureError(f"the metadata log cannot be written: {self.broker.failure}")
-            take = handle_broker_registration_response if registers else handle_broker_heartbeat_response
-            self.lifecycle = core.step(take, core.protocol, self.lifecycle, answer, now).state
+    def join(self) -> None:
+        """Ask the controller what it can, and to be registered, and begin to read the metadata log."""
+        self.broker.carry_out(self.member.start(clock.now()))
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> str:
-        """Serve from now on; the address of the broker."""
-        self.housekeeping = Housekeeping(self.broker, self.directory, loop)
-        self.broker.listen(loop, self._listening)
+    def _serve(self) -> None:
+        assert self._loop is not None
+        keep_loaded()
+        self.broker.listen(self._loop, self._listening)
         warn_if_open(LOG, self._listening)
+        LOG.info("broker %d of cluster %s serves on %s", self.config.node_id, self.core.cluster_id, self.address)
+        self.serves = True
+        self.decided.set()
+
+    @property
+    def address(self) -> str:
+        """The address that clients are told."""
         return f"{self.core.cluster.endpoint.host}:{self.core.cluster.endpoint.port}"
 
-    def abandon(self) -> None:
-        """End at once, and leave the folder as a kill would: what could not be written is not there."""
-        self.housekeeping.stop()
-        self.broker.metrics.stop()
-        self.broker.stop_listening()
-        raise BrokerFailureError(f"the metadata log cannot be written: {self.broker.failure}")
-
     def stop(self) -> None:
-        """Stop in order: leave the cluster, close the connections, flush everything, and note that the stop was clean."""
-        self.housekeeping.stop()
+        """Ask for leave to stop; a second time, or after a while, stop without it."""
+        if self._stopping:
+            self.broker.carry_out(self.member.membership.stop_anyway(clock.now()))
+            return
+        self._stopping = True
+        LOG.info("stopping")
+        assert self._loop is not None
+        self._loop.call_later(LONGEST_STOP_SECONDS, self.stop)
+        self.broker.carry_out(self.member.stop(clock.now()))
+
+    def _end(self) -> None:
+        self.decided.set()
+        self.ended.set()
+
+    def close(self) -> None:
+        """Close the connections, flush everything, and note that the stop was clean; after a failure leave all as it is.
+
+        Raises: `BrokerFailureError`, if nobody has asked for the stop.
+        """
+        if self._housekeeping is not None:
+            self._housekeeping.stop()
         self.broker.metrics.stop()
         self.broker.stop_listening()
-        self.core.begin_shutdown()
-        self.lifecycle = self.core.step(begin_controlled_shutdown, None, self.lifecycle).state
-        for _ in range(MOST_SHUTDOWN_REQUESTS):
-            if self.lifecycle.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-                self._communicate()
-        self.lifecycle = self.core.step(stop, None, self.lifecycle).state
-        high_watermarks = self.replicas.high_watermarks()
-        self.metadata_log.close()
-        self.directory.close(high_watermarks, self.lifecycle.broker_epoch)
+        if self.broker.channels is not None:
+            self.broker.channels.close()
+        if self.broker.failure is not None:
+            raise BrokerFailureError(self.broker.complaint)
+        epoch = self.member.membership.lifecycle.broker_epoch
+        with closing():
+            self.metadata.close()
+            self.directory.close(self.replicas.high_watermarks(), epoch, self.replicas.logs_loaded)
+        if self.broker.complaint:
+            raise BrokerFailureError(self.broker.complaint)
         LOG.info("stopped")
 
 
 def run(
     config: BrokerConfig,
-    rules: Rules,
+    rules: BrokerRules,
     listening: socket.socket,
     new_loop: NewLoop,
     trace: TraceWriter | None = None,
+    may_format: bool = True,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
+    warn_about(LOG, config.ignored)
     with event_loop(new_loop, trace) as loop:
-        running = RunningBroker(config, rules, listening, trace.note if trace is not None else None)
-        stopped = asyncio.Event()
-        running.broker.on_failure = stopped.set
-        begin(loop, stopped.set)
+        running = RunningBroker(config, rules, listening, trace.note if trace is not None else None, may_format)
+        begin(loop, running.stop)
+        running.start(loop)
         try:
-            address = running.start(loop)
-            if config["metrics.listener"] is not None:
-                loop.run_until_complete(running.broker.metrics.serve(config["metrics.listener"]))
-            LOG.info("broker %d of cluster %s serves on %s", config.node_id, running.core.cluster_id, address)
-            say_ready(address)
-            loop.run_until_complete(stopped.wait())
+            metrics_at = config.word("metrics.listener")
+            if metrics_at is not None:
+                loop.run_until_complete(running.broker.metrics.serve(metrics_at))
+            loop.run_until_complete(running.decided.wait())
+            if running.serves:
+                say_ready(running.address)
+            loop.run_until_complete(running.ended.wait())
         finally:
-            if running.broker.failure is not None:
-                running.abandon()
-            running.stop()
-
-
-def warn_about(config: BrokerConfig, given: Mapping[str, str]) -> None:
-    """Say which settings mean nothing here."""
-    for name in config.unknown:
-        LOG.warning("%s=%s is not known, and ignored", name, given[name])
+            running.close()

@@ -5,11 +5,21 @@ protocol: `spec/` does, and hands over `Persist` effects. All calls return when 
 it is.
 """
 
-from impl.storage.config import LogConfig
-from impl.storage.directory import LogDirectory, TopicPartition
-from impl.storage.disk import Disk, StorageError
-from impl.storage.partition import PartitionFiles
-from impl.storage.real_disk import RealDisk
-from impl.storage.segment import FileSlice
+from kspec.impl.storage.config import LogConfig
+from kspec.impl.storage.directory import LogDirectory, TopicPartition
+from kspec.impl.storage.disk import Disk, StorageError
+from kspec.impl.storage.partition import PartitionFiles
+from kspec.impl.storage.real_disk import RealDisk
+from kspec.impl.storage.segment import FileSlice, InvalidSegmentError
 
-__all__ = ["Disk", "FileSlice", "LogConfig", "LogDirectory", "PartitionFiles", "RealDisk", "StorageError", "TopicPartition"]
+__all__ = [
+    "Disk",
+    "FileSlice",
+    "InvalidSegmentError",
+    "LogConfig",
+    "LogDirectory",
+    "PartitionFiles",
+    "RealDisk",
+    "StorageError",
+    "TopicPartition",
+]

@@ -1,73 +1,127 @@
-"""Compaction of a partition's segments. The rules are in `spec.log.compaction`. Kafka: `Cleaner`, `LogCleaner`."""
+"""Compaction of a partition's segments. The rules are in `spec.log.compaction`. Kafka: `Cleaner`, `LogCleaner`.
 
-from collections.abc import Sequence
+It goes on from batch to batch, so that who asks for it can do something else between two of them.
+"""
 
-from impl.records.batch import HEADER_SIZE, BatchHeader, header_at
-from impl.records.record import StoredRecord, batch_of, records_of
-from impl.storage.partition import PartitionFiles
-from impl.storage.segment import Segment
-from spec.log.compaction import (
+from collections.abc import Generator, Sequence
+from typing import TypeVar
+
+from kspec.impl.records.batch import HEADER_SIZE, BatchHeader, header_at
+from kspec.impl.records.record import StoredRecord, batch_of, records_of
+from kspec.impl.storage.partition import PartitionFiles
+from kspec.impl.storage.segment import Segment
+from kspec.spec.log.compaction import (
     DirtySegment,
     EmptyBatch,
     SegmentSize,
-    empty_batch,
-    first_dirty_offset,
-    first_uncleanable_offset,
-    group,
-    is_cleanable,
-    keeps_record,
-    new_delete_horizon,
 )
-from spec.log.segments import LARGEST_RELATIVE_OFFSET
-from spec.values import UNKNOWN_OFFSET, Offset
+from kspec.spec.log.producers import ProducerBatch
+from kspec.spec.log.segments import LARGEST_RELATIVE_OFFSET
+from kspec.spec.releases.upkeep import NEWEST as RULES
+from kspec.spec.values import NO_SEQUENCE, NO_TIMESTAMP, UNKNOWN_OFFSET, Instant, Offset, TimestampMs
 
-NO_TIMESTAMP = -1
 HAS_HORIZON = 0x40
 CODEC = 0x07
 
 
-def compact(files: PartitionFiles, checkpointed: Offset, high_watermark: Offset, now_ms: int) -> Offset | None:
+R = TypeVar("R")
+
+Steps = Generator[None, None, R]
+"""Work that pauses after each batch, and then has a result."""
+
+
+class _CutShortError(Exception):
+    """Segments were cut, deleted or closed while they were being compacted."""
+
+
+def at_once(steps: Steps[R]) -> R:
+    """The result of work, without pauses."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            result: R = ended.value
+            return result
+
+
+def compact(files: PartitionFiles, checkpointed: Offset, high_watermark: Offset, now: Instant) -> Steps[Offset | None]:
     """Compact a log if it is worth it: the end of the compacted part, for `cleaner-offset-checkpoint`; none if it is not.
 
-    `checkpointed` is what that file says, `UNKNOWN_OFFSET` if it lists none.
+    `checkpointed` is what that file says, `UNKNOWN_OFFSET` if it lists none. Nothing comes of it, either, if segments that
+    are being compacted are cut or deleted meanwhile. **Kafka:** `LogCleanerManager.abortCleaning`.
     """
     config, log = files.config, files.log
-    start = first_dirty_offset(checkpointed, log.start_offset, log.end_offset)
+    first_segment = files.segments[0].base_offset
+    start = RULES.first_dirty_offset(checkpointed, log.start_offset, log.end_offset, first_segment)
     inactive = files.segments[:-1]
     dirty = [segment for segment in inactive if _end(files, segment) > start]
     ages = [DirtySegment(segment.base_offset, segment.largest_timestamp) for segment in dirty]
     active_base = files.segments[-1].base_offset
-    end = first_uncleanable_offset(high_watermark, active_base, ages, config.min_compaction_lag_ms, now_ms)
+    bound = RULES.compacted_end(high_watermark, UNKNOWN_OFFSET)
+    end = RULES.first_uncleanable_offset(bound, active_base, ages, config.min_compaction_lag_ms, now.timestamp)
     dirty = [segment for segment in dirty if _end(files, segment) <= end]
     clean_bytes = sum(segment.size for segment in inactive if _end(files, segment) <= start)
     dirty_bytes = sum(segment.size for segment in dirty)
     oldest = dirty[0].first_timestamp if dirty else NO_TIMESTAMP
     ratio = config.min_cleanable_dirty_ratio
-    if not is_cleanable(clean_bytes, dirty_bytes, ratio, oldest, config.max_compaction_lag_ms, now_ms):
+    if not RULES.is_cleanable(clean_bytes, dirty_bytes, ratio, oldest, config.max_compaction_lag_ms, now.timestamp):
         return None
     mapped_end = _end(files, dirty[-1])
-    latest = _latest_offsets(dirty, start)
     todo = [segment for segment in inactive if segment.base_offset < mapped_end]
-    sizes = tuple(
-        SegmentSize(one.base_offset, _end(files, one), one.size, max(len(one.offsets), len(one.times))) for one in todo
-    )
-    for count in group(sizes, config.segment_bytes, config.segment_index_bytes // 12, LARGEST_RELATIVE_OFFSET):
-        _clean(files, todo[:count], latest, mapped_end, high_watermark, now_ms)
-        del todo[:count]
+    try:
+        latest = yield from _latest_offsets(files, dirty, start)
+        yield from _clean_all(files, todo, latest, mapped_end, end, now)
+    except _CutShortError:
+        return None
     return mapped_end
 
 
+def _clean_all(
+    files: PartitionFiles,
+    todo: list[Segment],
+    latest: dict[bytes, Offset],
+    mapped_end: Offset,
+    end: Offset,
+    now: Instant,
+) -> Steps[None]:
+    config = files.config
+    sizes = tuple(
+        SegmentSize(one.base_offset, _end(files, one), one.size, max(len(one.offsets), len(one.times))) for one in todo
+    )
+    for count in RULES.group(sizes, config.segment_bytes, config.segment_index_bytes // 12, LARGEST_RELATIVE_OFFSET):
+        yield from _clean(files, todo[:count], latest, mapped_end, end, now)
+        del todo[:count]
+
+
 def _end(files: PartitionFiles, segment: Segment) -> Offset:
-    """Where the next segment begins: there may be a gap before it."""
+    """The beginning of the next segment: there may be a gap before it."""
     number = files.segments.index(segment) + 1
     return files.segments[number].base_offset if number < len(files.segments) else files.log.end_offset
 
 
-def _latest_offsets(segments: Sequence[Segment], start: Offset) -> dict[bytes, Offset]:
+class _SegmentsBefore:
+    """Some segments of a log, as they are at first."""
+
+    def __init__(self, files: PartitionFiles, segments: Sequence[Segment]) -> None:
+        self._files = files
+        self._sizes = {segment.base_offset: (segment, segment.size) for segment in segments}
+
+    def check(self) -> None:
+        """Raises: `_CutShortError`, unless all of them are still as they were."""
+        present = {one.base_offset: one for one in self._files.segments}
+        for base, (segment, size) in self._sizes.items():
+            if present.get(base) is not segment or segment.size != size:
+                raise _CutShortError
+
+
+def _latest_offsets(files: PartitionFiles, segments: Sequence[Segment], start: Offset) -> Steps[dict[bytes, Offset]]:
     """The last offset of each key from `start` on. **Kafka:** `Cleaner.buildOffsetMap`."""
     latest: dict[bytes, Offset] = {}
+    unchanged = _SegmentsBefore(files, segments)
     for segment in segments:
         for header in segment.headers():
+            yield
+            unchanged.check()
             if header.next_offset > start and not header.control:
                 for record in records_of(segment.log.read(header.position, header.size)):
                     if record.key is not None and record.offset >= start:
@@ -80,28 +134,51 @@ def _clean(
     segments: Sequence[Segment],
     latest: dict[bytes, Offset],
     mapped_end: Offset,
-    high_watermark: Offset,
-    now_ms: int,
-) -> None:
+    uncleanable: Offset,
+    now: Instant,
+) -> Steps[None]:
     """Write what stays of some segments into one, and put it in their place. **Kafka:** `Cleaner.cleanSegments`."""
-    cleaned = files.new_cleaned(segments[0].base_offset, now_ms)
-    last_offsets = files.last_offsets
+    cleaned = files.inside.new_cleaned(segments[0].base_offset, files.config, now.timestamp)
+    written = False
+    try:
+        yield from _write_rest(files, segments, cleaned, latest, mapped_end, uncleanable, now)
+        written = True
+    finally:
+        if not written:
+            files.inside.drop_cleaned(cleaned)
+    files.replace(segments, cleaned, now)
+
+
+def _write_rest(
+    files: PartitionFiles,
+    segments: Sequence[Segment],
+    cleaned: Segment,
+    latest: dict[bytes, Offset],
+    mapped_end: Offset,
+    uncleanable: Offset,
+    now: Instant,
+) -> Steps[None]:
+    last_batches, unchanged = files.last_batches, _SegmentsBefore(files, segments)
     for segment in segments:
         for header in segment.headers():
-            last = last_offsets.get(header.producer_id, UNKNOWN_OFFSET)
-            stays = empty_batch(header.last_offset, last, high_watermark)
+            yield
+            unchanged.check()
+            offset, sequence = last_batches.get(header.producer_id, (UNKNOWN_OFFSET, NO_SEQUENCE))
+            known = ProducerBatch(
+                header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1
+            )
+            stays = RULES.empty_batch(header.last_offset, offset, uncleanable, known.last_sequence, sequence)
             batch = segment.log.read(header.position, header.size)
-            left = compacted(batch, latest, mapped_end, stays, files.config.delete_retention_ms, now_ms)
+            left = compacted(batch, latest, mapped_end, stays, files.config.delete_retention_ms, now.timestamp)
             if left:
                 kept = header_at(left)
                 cleaned.append([(kept.leader_epoch, kept, left)], kept.base_offset)
-    files.replace(segments, cleaned, now_ms)
 
 
 def compacted(
-    batch: bytes, latest: dict[bytes, Offset], mapped_end: Offset, empty: EmptyBatch, retention_ms: int, now_ms: int
+    batch: bytes, latest: dict[bytes, Offset], mapped_end: Offset, empty: EmptyBatch, retention_ms: int, now_ms: TimestampMs
 ) -> bytes:
-    """What stays of one batch: itself, if all records stay; a batch at the same offsets; or nothing.
+    """The rest of one batch: itself, if all records stay; a batch at the same offsets; or nothing.
 
     **Kafka:** `MemoryRecords.filterTo`, `buildRetainedRecordsInto`.
     """
@@ -109,11 +186,13 @@ def compacted(
     if header.control or header.base_offset >= mapped_end:
         return batch
     horizon = NO_TIMESTAMP if header.delete_horizon is None else header.delete_horizon
+    # The newest release does not ask when segments were written.
+    due = RULES.tombstone_horizon(horizon, NO_TIMESTAMP, NO_TIMESTAMP, retention_ms)
     records = list(records_of(batch))
-    kept = [record for record in records if _stays(record, latest, mapped_end, horizon, now_ms)]
+    kept = [record for record in records if _stays(record, latest, mapped_end, due, now_ms)]
     if not kept:
         return _empty(header) if empty is EmptyBatch.STAYS else b""
-    new_horizon = new_delete_horizon(horizon, any(one.value is None for one in kept), now_ms, retention_ms)
+    new_horizon = RULES.new_delete_horizon(horizon, any(one.value is None for one in kept), now_ms, retention_ms)
     if len(kept) == len(records) and new_horizon == horizon:
         return batch
     base_timestamp, attributes = kept[0].timestamp, header.attributes
@@ -123,10 +202,10 @@ def compacted(
     return batch_of(header._replace(base_timestamp=base_timestamp, max_timestamp=newest, attributes=attributes), kept)
 
 
-def _stays(record: StoredRecord, latest: dict[bytes, Offset], mapped_end: Offset, horizon: int, now_ms: int) -> bool:
+def _stays(record: StoredRecord, latest: dict[bytes, Offset], mapped_end: Offset, horizon: int, now_ms: TimestampMs) -> bool:
     has_key, has_value = record.key is not None, record.value is not None
     of_key = latest.get(record.key or b"", UNKNOWN_OFFSET) if has_key else UNKNOWN_OFFSET
-    return keeps_record(record.offset, of_key, has_key, has_value, mapped_end, horizon, now_ms)
+    return RULES.keeps_record(record.offset, of_key, has_key, has_value, mapped_end, horizon, now_ms)
 
 
 def _empty(header: BatchHeader) -> bytes:

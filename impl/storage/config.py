@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from impl.storage.disk import StorageError
+from kspec.impl.storage.disk import StorageError
 
 NEVER = 2**63 - 1
 
@@ -32,6 +32,7 @@ class LogConfig:
     max_compaction_lag_ms: int = NEVER
     min_cleanable_dirty_ratio: float = 0.5
     max_message_bytes: int = 1_048_588
+    max_decompressed_message_bytes: int = 2**31 - 9
     compression_type: str = "producer"
     message_timestamp_type: str = "CreateTime"
     message_timestamp_before_max_ms: int = NEVER
@@ -44,10 +45,17 @@ class LogConfig:
         return "compact" in self.cleanup_policy.split(",")
 
     @property
+    def stored_codec(self) -> int | None:
+        """The codec of stored batches, none if it is the producer's. Kafka: `BrokerCompressionType`."""
+        return None if self.compression_type == "producer" else CODECS[self.compression_type]
+
+    @property
     def deletes(self) -> bool:
         """Whether cleanup.policy has "delete"."""
         return "delete" in self.cleanup_policy.split(",")
 
+
+CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 DEFAULTS = LogConfig()
 
@@ -69,9 +77,13 @@ def log_config(properties: Mapping[str, str], defaults: LogConfig = DEFAULTS) ->
     return replace(defaults, **changed)
 
 
-def _value(name: str, text: str, kind: type) -> Any:
+def _value(name: str, text: str, kind: type) -> str | int | float:
     if kind is str:
-        wanted = {"cleanup.policy": POLICIES, "message.timestamp.type": ("CreateTime", "LogAppendTime")}.get(name)
+        wanted = {
+            "cleanup.policy": POLICIES,
+            "message.timestamp.type": ("CreateTime", "LogAppendTime"),
+            "compression.type": ("producer", *CODECS),
+        }.get(name)
         if wanted is not None and text not in wanted:
             raise StorageError(f"{name} is one of {', '.join(filter(None, wanted))}, not {text!r}")
         return text

@@ -1,9 +1,11 @@
-"""What storage asks of a disk. `RealDisk` is the operating system's; `SimulatedDisk` loses what was not synced."""
+"""The operations that storage needs of a disk. `RealDisk` is the operating system's; `SimulatedDisk` loses what was not
+synced.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
 
-from impl.records.batch import Buffer
+from kspec.impl.records.batch import Buffer
 
 
 class StorageError(Exception):
@@ -28,7 +30,7 @@ class File(Protocol):
 
     @property
     def path(self) -> str:
-        """Where it lies."""
+        """The file's path."""
 
     @property
     def size(self) -> int:
@@ -51,7 +53,7 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """Files and folders. Errors of the operating system come as `OSError`."""
+    """Files and folders. Errors of the operating system come as `OSError`, a file that is none as `StorageError`."""
 
     def open(self, path: str, create: bool = False) -> File:
         """A file that exists, or that is created empty."""
@@ -77,11 +79,14 @@ class Disk(Protocol):
     def is_folder(self, path: str) -> bool:
         """Whether there is a folder."""
 
+    def is_link(self, path: str) -> bool:
+        """Whether there is a link: who deletes does not follow it."""
+
     def size(self, path: str) -> int:
         """The length of a file in bytes."""
 
     def modified_ms(self, path: str) -> int:
-        """When a file was last written, in ms."""
+        """The time at which a file was last written, in ms."""
 
     def make_folder(self, path: str) -> None:
         """Create a folder, and those above it; none of them needs to be new."""

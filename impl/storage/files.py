@@ -1,18 +1,23 @@
 """The files in a partition's folder that belong to segments: found, opened, begun, and deleted."""
 
-from collections.abc import Iterable
+import logging
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 
-from impl.storage.config import LogConfig
-from impl.storage.disk import Disk
-from impl.storage.producer_state import ProducerState, SnapshotError, from_bytes, to_bytes
-from impl.storage.segment import Segment, file_name
-from spec.values import Offset
+from kspec.impl.storage.config import LogConfig
+from kspec.impl.storage.disk import Disk
+from kspec.impl.storage.producer_state import ProducerState, ProducerStates, SnapshotError, from_bytes, to_bytes
+from kspec.impl.storage.segment import Segment, base_of, file_name
+from kspec.impl.storage.small_files import other_name, random_uuid
+from kspec.spec.values import Offset, TimestampMs
+
+LOGGER = logging.getLogger("kspec.storage")
 
 LOG, INDEXES, SNAPSHOT = ".log", (".index", ".timeindex", ".txnindex"), ".snapshot"
 DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
 
 
-class Folder:
+class PartitionFolder:
     """A partition's folder on a disk."""
 
     def __init__(self, disk: Disk, path: str) -> None:
@@ -35,7 +40,7 @@ class Folder:
                 self.disk.unlink(f"{self.path}/{name}")
 
     def segment(
-        self, base_offset: Offset, config: LogConfig, now_ms: int, create: bool = False, suffix: str = ""
+        self, base_offset: Offset, config: LogConfig, now_ms: TimestampMs, create: bool = False, suffix: str = ""
     ) -> Segment:
         """Open or create a segment."""
         return Segment(self.disk, self.path, base_offset, config.index_interval_bytes, now_ms, create, suffix)
@@ -60,6 +65,44 @@ class Folder:
         segment.forget()
         self.unlink(self.names_of_segment(segment.base_offset))
 
+    def set_aside(self) -> "PartitionFolder":
+        """Rename the folder to TOPIC-PARTITION.UUID-delete. **Kafka:** `UnifiedLog.logDeleteDirName`."""
+        parent, _, name = self.path.rpartition("/")
+        renamed = f"{parent}/{other_name(name, f'.{random_uuid().hex}-delete')}"
+        self.disk.rename(self.path, renamed)
+        self.disk.sync_folder(parent)
+        return PartitionFolder(self.disk, renamed)
+
+    # ---- compacted segments
+
+    def new_cleaned(self, base_offset: Offset, config: LogConfig, now_ms: TimestampMs) -> Segment:
+        """A segment to write compacted batches to: its files end in `.cleaned`."""
+        self.unlink(name + CLEANED for name in self.names_of_segment(base_offset))
+        return self.segment(base_offset, config, now_ms, create=True, suffix=CLEANED)
+
+    def drop_cleaned(self, cleaned: Segment) -> None:
+        """Forget such a segment: nothing comes of it."""
+        cleaned.forget()
+        self.unlink(name + CLEANED for name in self.names_of_segment(cleaned.base_offset))
+
+    def mark_whole(self, cleaned: Segment) -> list[str]:
+        """Sync such a segment's files, and rename them to `.swap`. Their paths without that, in the order for a start."""
+        cleaned.finish()
+        for handle in cleaned.handles(with_indexes=True):
+            handle.sync()
+        cleaned.forget()
+        stems = [path.removesuffix(CLEANED) for path in reversed(cleaned.paths)]
+        for stem in stems:
+            self.disk.rename(stem + CLEANED, stem + SWAP)
+        self.disk.sync_folder(self.path)
+        return stems
+
+    def put_in_place(self, stems: Sequence[str]) -> None:
+        """Give `.swap` files their names."""
+        for stem in reversed(stems):
+            self.disk.rename(stem + SWAP, stem)
+        self.disk.sync_folder(self.path)
+
     # ---- snapshots of producers
 
     def write_snapshot(self, offset: Offset, states: Iterable[ProducerState], sync: bool = False) -> None:
@@ -69,19 +112,48 @@ class Folder:
     def latest_snapshot(self, log_start: Offset, log_end: Offset) -> tuple[Offset, tuple[ProducerState, ...]] | None:
         """The last valid snapshot above the log start up to the log end, and its offset.
 
-        Those after the end, those up to the start and damaged ones are deleted. **Kafka:**
+        Those after the end, those up to the start and damaged ones are deleted, for good: one that came back after a loss of
+        power would tell of batches that were cut, once the log is as long again. **Kafka:**
         `ProducerStateManager.truncateAndReload`, `loadFromSnapshot`.
         """
+        unusable: list[str] = []
+        latest = None
         for offset in reversed(self.offsets_of(SNAPSHOT)):
+            name = file_name(offset, SNAPSHOT)
             if log_start < offset <= log_end:
                 try:
-                    return offset, from_bytes(self.disk.read_file(f"{self.path}/{file_name(offset, SNAPSHOT)}"))
-                except SnapshotError:
-                    pass
-            self.unlink([file_name(offset, SNAPSHOT)])
-        return None
+                    latest = offset, from_bytes(self.disk.read_file(f"{self.path}/{name}"), offset)
+                    break
+                except SnapshotError as error:
+                    LOGGER.info("%s/%s is not used: %s", self.path, name, error)
+            unusable.append(name)
+        if unusable:
+            self.unlink(unusable)
+            self.disk.sync_folder(self.path)
+        return latest
 
     def unlink_snapshots(self, keep: Iterable[Offset]) -> None:
         """Delete the snapshots at all other offsets."""
         kept = set(keep)
         self.unlink(file_name(offset, SNAPSHOT) for offset in self.offsets_of(SNAPSHOT) if offset not in kept)
+
+    def producers_in(
+        self, segments: Sequence[Segment], log_start: Offset, log_end: Offset, expires: tuple[TimestampMs, int] | None
+    ) -> ProducerStates:
+        """The states of producers by the latest snapshot and the batches after it.
+
+        Without a whole snapshot they come from all batches, after a clean stop as well, when Kafka would begin without.
+        `expires`: the time, and after how long producers in the snapshot are left out. **Kafka:**
+        `ProducerStateManager.loadFromSnapshot`.
+        """
+        snapshot = self.latest_snapshot(log_start, log_end)
+        start, known = snapshot or (log_start, ())
+        states = ProducerStates(known)
+        if expires is not None:
+            states.expire(*expires)
+        number = max(bisect_right(segments, start, key=base_of) - 1, 0)
+        for segment in segments[number:]:
+            first = segment.find(start)
+            for header in segment.headers(first.position) if first else ():
+                states.remember(header)
+        return states

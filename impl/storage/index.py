@@ -5,15 +5,20 @@ rolled, flushed or closed: after an unclean stop the indexes of the last segment
 preallocates and maps these files, and trims them when it closes them; it takes files that were never longer, too.
 """
 
+import logging
 from collections.abc import Callable
 from struct import Struct
-from typing import Any
 
-from impl.storage.disk import Disk, File, Handle
-from spec.values import Offset
+from kspec.impl.storage.disk import Disk, File, Handle, StorageError
+from kspec.spec.values import Offset
+
+LOG = logging.getLogger("kspec.storage")
 
 MOST_PENDING = 512
 """Entries that are kept in memory."""
+
+MOST_KNOWN = 4_096
+"""Entries of a file that are remembered as right."""
 
 
 class Index:
@@ -26,6 +31,11 @@ class Index:
         self._stored = self._file.size // entry.size
         self._pending: list[tuple[int, int]] = []
         self._last: tuple[int, int] | None = None
+        self._found = self._stored
+        """The number of entries in the file when it was opened: each is verified before its first use."""
+        self._right: set[int] = set()
+        """The numbers of those that were found right."""
+        self._rebuilding = False
 
     def __len__(self) -> int:
         return self._stored + len(self._pending)
@@ -37,11 +47,21 @@ class Index:
             return True
         return len(self) > 0 and (self.last < self[0] or self.last[1] < 0 or self.last[0] < 0)
 
+    def is_known(self, number: int) -> bool:
+        """Whether an entry is this process's own, or was found right."""
+        return number >= self._found or number in self._right
+
+    def note_right(self, number: int) -> None:
+        """An entry of the file was found right."""
+        if len(self._right) >= MOST_KNOWN:
+            self._right.clear()
+        self._right.add(number)
+
     def __getitem__(self, number: int) -> tuple[int, int]:
         if number >= self._stored:
             return self._pending[number - self._stored]
-        found: Any = self._entry.unpack(self._file.read(number * self._entry.size, self._entry.size))
-        return found  # type: ignore[no-any-return]
+        key, value = self._entry.unpack(self._file.read(number * self._entry.size, self._entry.size))
+        return key, value
 
     @property
     def last(self) -> tuple[int, int]:
@@ -54,7 +74,7 @@ class Index:
         """Append an entry."""
         self._pending.append(entry)
         self._last = entry
-        if len(self._pending) >= MOST_PENDING:
+        if len(self._pending) >= MOST_PENDING and not self._rebuilding:
             self.write()
 
     def write(self) -> None:
@@ -64,6 +84,19 @@ class Index:
             self._stored += len(self._pending)
             self._pending.clear()
 
+    def begin_anew(self) -> None:
+        """Without any entry; those that are added stay in memory until `rebuilt`."""
+        self.cut(0)
+        self._rebuilding = True
+
+    def rebuilt(self) -> None:
+        """Append to the file what was added. If the disk does not take it, it stays in memory."""
+        self._rebuilding = False
+        try:
+            self.write()
+        except (OSError, StorageError) as error:
+            LOG.warning("%s cannot be written, and is kept in memory: %s", self.path, error)
+
     def handle(self) -> Handle:
         """The file with all entries in it, to be synced."""
         self.write()
@@ -71,10 +104,12 @@ class Index:
 
     def cut(self, entries: int) -> None:
         """Keep only the first entries."""
+        self._right.clear()
         if entries < self._stored:
             self._pending.clear()
             self._file.truncate(entries * self._entry.size)
             self._stored = entries
+            self._found = min(self._found, entries)
         else:
             del self._pending[entries - self._stored :]
             if self._file.size != self._stored * self._entry.size:
@@ -107,16 +142,18 @@ class OffsetIndex(Index):
         super().__init__(disk, path, Struct(">ii"), create)
         self._base = base_offset
 
-    def position_for(self, offset: Offset) -> int:
-        """A position at which a batch begins, not after the batch that contains the offset. **Kafka:** `lookup`."""
+    def number_for(self, offset: Offset) -> int:
+        """The number of the last entry whose offset is not above this one; -1 if there is none. **Kafka:** `lookup`."""
         relative = offset - self._base
-        number = self.first_where(lambda entry: entry[0] > relative)
-        return self[number - 1][1] if number else 0
+        return self.first_where(lambda entry: entry[0] > relative) - 1
 
-    def position_up_to(self, position: int) -> int:
-        """The largest known position of a batch up to this one."""
-        number = self.first_where(lambda entry: entry[1] > position)
-        return self[number - 1][1] if number else 0
+    def number_up_to(self, position: int) -> int:
+        """The number of the last entry whose position is not above this one; -1 if there is none."""
+        return self.first_where(lambda entry: entry[1] > position) - 1
+
+    def offset_at(self, number: int) -> Offset:
+        """The offset of an entry."""
+        return Offset(self._base + self[number][0])
 
     def append(self, last_offset: Offset, position: int) -> None:
         """Note a batch."""
@@ -135,10 +172,16 @@ class TimeIndex(Index):
         super().__init__(disk, path, Struct(">qi"), create)
         self._base = base_offset
 
-    def offset_for(self, timestamp: int) -> Offset:
-        """An offset not after the first record with this timestamp or a later one. **Kafka:** `TimeIndex.lookup`."""
-        number = self.first_where(lambda entry: entry[0] > timestamp)
-        return Offset(self._base + (self[number - 1][1] if number else 0))
+    def number_for(self, timestamp: int) -> int:
+        """The number of the last entry whose timestamp is not above this one; -1 if there is none.
+
+        No record before its offset has a later timestamp. **Kafka:** `TimeIndex.lookup`.
+        """
+        return self.first_where(lambda entry: entry[0] > timestamp) - 1
+
+    def offset_at(self, number: int) -> Offset:
+        """The offset of an entry."""
+        return Offset(self._base + self[number][1])
 
     @property
     def last_entry(self) -> tuple[int, Offset]:

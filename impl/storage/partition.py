@@ -1,29 +1,26 @@
 """The files of one partition: what a broker appends, reads, cuts and deletes."""
 
+import logging
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from operator import attrgetter
-from typing import NamedTuple, Protocol
-from uuid import uuid4
+from typing import Protocol
 
-from impl.records.batch import LENGTH_END, BatchHeader, Buffer, header_at, headers
-from impl.records.record import first_record
-from impl.storage.config import LogConfig
-from impl.storage.disk import Disk, Handle
-from impl.storage.files import CLEANED, SWAP, Folder
-from impl.storage.loading import load, restarted
-from impl.storage.producer_state import ProducerState, ProducerStates
-from impl.storage.segment import FileSlice, Segment
-from impl.storage.small_files import (
-    PARTITION_METADATA,
+from kspec.impl.records.batch import LENGTH_END, BatchHeader, Buffer, header_at, headers
+from kspec.impl.storage.config import LogConfig
+from kspec.impl.storage.disk import Disk, StorageError
+from kspec.impl.storage.files import PartitionFolder
+from kspec.impl.storage.flushing import FlushedPart, FlushJob
+from kspec.impl.storage.loading import BelievesEpochs, load, restarted
+from kspec.impl.storage.producer_state import ProducerStates
+from kspec.impl.storage.segment import FileSlice, Segment, TimestampAndOffset, base_of, first_from, with_largest
+from kspec.impl.storage.small_files import (
     read_epochs,
     read_partition_metadata,
     split_folder_name,
     write_epochs,
     write_partition_metadata,
 )
-from spec.broker.effects import (
+from kspec.spec.broker.effects import (
     BatchesAppended,
     EpochOpened,
     LogChange,
@@ -32,55 +29,27 @@ from spec.broker.effects import (
     LogStartMoved,
     LogTruncated,
 )
-from spec.broker.recovery import Checkpoints, Recovered, recovery_point_after_truncation
-from spec.log.batch import Batch
-from spec.log.epoch_history import EpochHistory
-from spec.log.epoch_log import EpochLog
-from spec.log.producers import ProducerBatch, Producers, is_expired, rebuilt_from
-from spec.log.segments import Incoming, Retention, deletable_segments, must_roll, new_segment_base
-from spec.values import NO_PRODUCER_ID, Epoch, Offset, ProducerId
+from kspec.spec.broker.recovery import CheckpointedOffsets, RecoveredLog, recovery_point_after_truncation
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.epoch_history import EpochHistory, describes
+from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.producers import ProducerBatch, Producers, rebuilt_from
+from kspec.spec.log.segments import IncomingBatches, Retention, must_roll, new_segment_base
+from kspec.spec.releases.upkeep import NEWEST as RULES
+from kspec.spec.values import NO_PRODUCER_ID, Epoch, Instant, MonotonicMs, Offset, ProducerId, TimestampMs
 
-
-class TimestampAndOffset(NamedTuple):
-    """A record's timestamp (ms), its offset, and its batch's leader epoch: what ListOffsets answers."""
-
-    timestamp: int
-    offset: Offset
-    leader_epoch: Epoch
-
-
-@dataclass(frozen=True, slots=True)
-class FlushJob:
-    """What is to be synced so that everything before `up_to` is on the disk. `run` may be called in another thread."""
-
-    disk: Disk
-    handles: tuple[Handle, ...]
-    folders: tuple[str, ...]
-    up_to: Offset
-    active: Offset
-    generation: int
-    names: int
-
-    def run(self) -> None:
-        """Sync the files, and the folders if they have new ones."""
-        for handle in self.handles:
-            handle.sync()
-        for folder in self.folders:
-            if self.disk.exists(folder):
-                self.disk.sync_folder(folder)
+LOG = logging.getLogger("kspec.storage")
 
 
 class Keeper(Protocol):
-    """Who keeps the checkpoints of a partition."""
+    """The keeper of a partition's checkpoints."""
 
     def checkpoint_logs(self) -> None:
         """Write recovery points and log starts as they are now, through to the disk."""
 
-    def forget(self, files: "PartitionFiles", now_ms: int) -> None:
+    def forget(self, files: "PartitionFiles", now_ms: MonotonicMs) -> None:
         """A partition was deleted: its folder has another name, and is to be removed later."""
-
-
-_base_of = attrgetter("base_offset")
 
 
 class PartitionFiles:
@@ -90,73 +59,96 @@ class PartitionFiles:
     `recovered` has the log, the high watermark and the recovery point as they were when the folder was opened.
     """
 
-    def __init__(self, folder: Folder, topic_id: str, config: LogConfig, segments: list[Segment], now_ms: int) -> None:
+    def __init__(
+        self, folder: PartitionFolder, topic_id: str, config: LogConfig, segments: list[Segment], now: Instant
+    ) -> None:
         named = split_folder_name(folder.path.rpartition("/")[2])
         assert named is not None, f"{folder.path} is no folder of a partition"
         self.topic, self.partition = named
         self.topic_id = topic_id
         self.config = config
+        self.failed = False
+        """Whether a write or a sync has failed."""
         self.log = EpochLog()
-        self.recovered: Recovered[EpochLog]
-        self.recovery_point = Offset(0)
+        self.recovered: RecoveredLog[EpochLog]
         self.segments = segments
         self.keeper: Keeper | None = None
         """The directory, which is told before the log is cut below its recovery point, and after it was deleted."""
         self.start_moves = self.noted_moves = 0
-        """How often the log start has moved, and how many of these moves the directory has written down."""
+        """The number of moves of the log start, and of those that are in the directory's checkpoint."""
         self._folder = folder
         self._written_epochs = EpochHistory()
         self._states = ProducerStates()
-        self._last_flush = now_ms
+        self._flushed = FlushedPart(now.monotonic)
         self._at_start: tuple[ProducerBatch, ...] = ()
-        self._generation = 0
-        self._names, self._synced_names = 0, 0
-        """How many new names the folder has had, and how many of them are on the disk for certain."""
-        self._is_new = False
-        self._deletions: list[tuple[int, str]] = []
+        self._deletions: list[tuple[MonotonicMs, str]] = []
         self._deleted = False
 
     @classmethod
-    def create(cls, disk: Disk, folder: str, topic_id: str, config: LogConfig, now_ms: int) -> "PartitionFiles":
+    def create(cls, disk: Disk, folder: str, topic_id: str, config: LogConfig, now: Instant) -> "PartitionFiles":
         """A new, empty partition. The folder is named TOPIC-PARTITION. `topic_id` is 22 characters of URL-safe base64."""
         disk.make_folder(folder)
         write_partition_metadata(disk, folder, topic_id)
-        files = cls.open(disk, folder, config, Checkpoints(), True, now_ms)
-        files._is_new = True
+        files = cls.open(disk, folder, config, CheckpointedOffsets(), True, now)
+        files._flushed.is_new = True
         return files
 
     @classmethod
     def open(
-        cls, disk: Disk, folder: str, config: LogConfig, checkpoints: Checkpoints, clean: bool, now_ms: int
+        cls,
+        disk: Disk,
+        folder: str,
+        config: LogConfig,
+        checkpoints: CheckpointedOffsets,
+        clean: bool,
+        now: Instant,
+        was_compacted: bool = False,
+        believes_epochs: BelievesEpochs = describes,
     ) -> "PartitionFiles":
         """A partition that is there, recovered if the broker did not stop cleanly. See `docs/storage.md`.
 
-        Raises: `StorageError`, if a file is damaged in a way that no loss of power explains.
+        Raises: `StorageError`, if a file is damaged in a way that no loss of power explains, and that cannot be mended.
         """
-        inside = Folder(disk, folder)
-        epochs = read_epochs(disk, folder)
-        loaded = load(inside, config, checkpoints, clean, epochs, now_ms)
-        files = cls(inside, read_partition_metadata(disk, folder, clean), config, loaded.segments, now_ms)
+        inside = PartitionFolder(disk, folder)
+        topic_id = read_partition_metadata(disk, folder, clean)
+        try:
+            epochs = read_epochs(disk, folder)
+        except StorageError as error:
+            LOG.warning("%s", error)
+            epochs = EpochHistory()
+        loaded = load(inside, config, checkpoints, clean, epochs, now.timestamp, was_compacted, believes_epochs)
+        files = cls(inside, topic_id, config, loaded.segments, now)
         files.recovered = loaded.recovered
-        files.log = loaded.recovered.local.log
-        files.recovery_point = loaded.recovered.recovery_point
-        files._names = int(not clean or files.log.end_offset == files._active.base_offset)
+        files.log, files._flushed.recovery_point = loaded.recovered.local.log, loaded.recovered.recovery_point
+        files._flushed.names = int(not clean or files.log.end_offset == files._active.base_offset)
         if files.log.epoch_history != epochs:
             write_epochs(disk, folder, files.log.epoch_history)
         files._written_epochs = files.log.epoch_history
-        files._at_start = files._replay(clean, now_ms)
+        files._at_start = files._replay(now.timestamp)
+        return files
+
+    @classmethod
+    def unopened(cls, disk: Disk, folder: str, config: LogConfig, now: Instant) -> "PartitionFiles":
+        """A partition whose files cannot be used: they stay as they are, and can only be deleted."""
+        files = cls(PartitionFolder(disk, folder), "", config, [], now)
+        files.recovered = RecoveredLog(LocalLog(files.log, files.log.start_offset), files.recovery_point)
         return files
 
     def identify(self, topic_id: str) -> None:
         """Note whose partition this is. **Kafka:** `UnifiedLog.assignTopicId`."""
         write_partition_metadata(self._folder.disk, self.folder, topic_id)
         self.topic_id = topic_id
-        self._is_new = True
+        self._flushed.is_new = True
 
     @property
     def folder(self) -> str:
         """The path of the folder; another one after `delete`."""
         return self._folder.path
+
+    @property
+    def recovery_point(self) -> Offset:
+        """The offset up to which everything is on the disk for certain."""
+        return self._flushed.recovery_point
 
     @property
     def size(self) -> int:
@@ -169,7 +161,7 @@ class PartitionFiles:
 
     # ---- what a broker writes
 
-    def apply(self, change: LogChange, payloads: Sequence[Buffer], now_ms: int, separately: bool = False) -> None:
+    def apply(self, change: LogChange, payloads: Sequence[Buffer], now: Instant, separately: bool = False) -> None:
         """Carry out a `Persist` effect.
 
         `payloads`: for `BatchesAppended`, the bytes of each of its batches, in order. `separately`: a new segment may begin
@@ -177,31 +169,29 @@ class PartitionFiles:
         """
         match change:
             case BatchesAppended(base_offset, batches):
-                together = [
-                    (batch.leader_epoch, header_at(payload), payload)
-                    for batch, payload in zip(batches, payloads, strict=True)
-                ]
-                self._append(base_offset, together, now_ms, separately)
+                given = zip(batches, payloads, strict=True)
+                together = [(batch.leader_epoch, header_at(payload), payload) for batch, payload in given]
+                self._append(base_offset, together, now, separately)
             case LogTruncated(end_offset):
                 self.truncate_to(end_offset)
             case LogRestarted(offset):
-                self.restart_at(offset, now_ms)
+                self.restart_at(offset, now.timestamp)
             case LogStartMoved(start_offset):
-                self.start_at(start_offset, now_ms)
+                self.start_at(start_offset, now)
             case EpochOpened(leader_epoch, start_offset):
                 assert start_offset == self.log.end_offset, f"an epoch opens at the log's end, not at {start_offset}"
                 self.open_epoch(leader_epoch)
             case LogDeleted():
-                self.delete(now_ms)
+                self.delete(now.monotonic)
 
-    def append(self, base_offset: Offset, leader_epoch: Epoch, batches: Sequence[Buffer], now_ms: int) -> None:
+    def append(self, base_offset: Offset, leader_epoch: Epoch, batches: Sequence[Buffer], now: Instant) -> None:
         """Append batches as a leader: one buffer for each. A gap may lie before `base_offset`, none between them.
 
         Raises: `StorageError`, if the disk does not take them. The batches before are then still there.
         """
-        self._append(base_offset, [(leader_epoch, header_at(batch), batch) for batch in batches], now_ms)
+        self._append(base_offset, [(leader_epoch, header_at(batch), batch) for batch in batches], now)
 
-    def append_fetched(self, batches: Buffer, now_ms: int) -> None:
+    def append_fetched(self, batches: Buffer, now: Instant) -> None:
         """Append whole batches behind each other in one buffer, with the offsets and epochs they have, as a follower does.
 
         Gaps may lie between them. Raises: `StorageError`, as `append`; `InvalidBatchError`, if they are no batches.
@@ -209,17 +199,17 @@ class PartitionFiles:
         group: list[tuple[Epoch, BatchHeader, Buffer]] = []
         for header in list(headers(batches)):
             if group and header.base_offset != group[-1][1].next_offset:
-                self._append(group[0][1].base_offset, group, now_ms)
+                self._append(group[0][1].base_offset, group, now)
                 group = []
             group.append((header.leader_epoch, header, batches))
         if group:
-            self._append(group[0][1].base_offset, group, now_ms)
+            self._append(group[0][1].base_offset, group, now)
 
     def _append(
         self,
         base_offset: Offset,
         batches: list[tuple[Epoch, BatchHeader, Buffer]],
-        now_ms: int,
+        now: Instant,
         separately: bool = False,
     ) -> None:
         if not batches:
@@ -229,11 +219,11 @@ class PartitionFiles:
             end = Offset(end + header.last_offset_delta + 1)
             size += LENGTH_END + header.length
             max_timestamp = max(max_timestamp, header.max_timestamp)
-        incoming = Incoming(size, max_timestamp, Offset(end - 1))
-        rolls = self._must_roll_for(incoming, now_ms)
+        incoming = IncomingBatches(size, max_timestamp, Offset(end - 1))
+        rolls = self._must_roll_for(incoming, now.timestamp)
         if len(batches) > 1 and (size > self.config.segment_bytes or (rolls and separately)):
             for one in batches:
-                self._append(base_offset, [one], now_ms)
+                self._append(base_offset, [one], now)
                 base_offset = Offset(base_offset + one[1].last_offset_delta + 1)
             return
         records = tuple([Batch(header.last_offset_delta + 1, leader_epoch) for leader_epoch, header, _ in batches])
@@ -241,34 +231,34 @@ class PartitionFiles:
         if log.epoch_history != self._written_epochs:  # a moved log start has changed the history, and not the file
             self._save_epochs(log.epoch_history)
         if rolls:
-            self._roll_for(incoming, base_offset, now_ms)
+            self._roll_for(incoming, base_offset, now)
         for header in self.segments[-1].append(batches, base_offset):
-            if header.producer_id != NO_PRODUCER_ID:
+            if header.producer_id > NO_PRODUCER_ID:
                 self._states.remember(header)
         self.log = log
-        if log.end_offset - self.recovery_point >= self.config.flush_messages:
-            self.flush(now_ms)
+        if log.end_offset - self._flushed.recovery_point >= self.config.flush_messages:
+            self.flush(now.monotonic)
 
-    def _must_roll_for(self, incoming: Incoming, now_ms: int) -> bool:
+    def _must_roll_for(self, incoming: IncomingBatches, now_ms: TimestampMs) -> bool:
         active, config = self.segments[-1], self.config
         segment_ms = config.segment_ms - config.segment_jitter_ms
         return must_roll(active.as_active(config.segment_index_bytes), incoming, config.segment_bytes, segment_ms, now_ms)
 
-    def _roll_for(self, incoming: Incoming, base_offset: Offset, now_ms: int) -> None:
+    def _roll_for(self, incoming: IncomingBatches, base_offset: Offset, now: Instant) -> None:
         batches_end = self._active.next_offset
         new_base = new_segment_base(batches_end, incoming, base_offset)
-        self.roll(new_base, now_ms)
+        self.roll(new_base, now.timestamp)
         if new_base != batches_end:
-            self._flush_before_gap(new_base, now_ms)
+            self._flush_before_gap(new_base, now.monotonic)
 
-    def _flush_before_gap(self, new_base: Offset, now_ms: int) -> None:
+    def _flush_before_gap(self, new_base: Offset, now_ms: MonotonicMs) -> None:
         """A start would delete a segment that does not continue the one before, unless the recovery point lies in it."""
         self.log = self.log.append_at(new_base, ())
         self.flush(now_ms)
         if self.keeper:
             self.keeper.checkpoint_logs()
 
-    def roll(self, base_offset: Offset, now_ms: int) -> None:
+    def roll(self, base_offset: Offset, now_ms: TimestampMs) -> None:
         """Begin a new segment at an offset, not before the last batch's end.
 
         An empty segment stays, and with it the log's start, unless the new one has its name.
@@ -284,7 +274,7 @@ class PartitionFiles:
                     handle.sync()
         self._folder.write_snapshot(base_offset, self._states.for_snapshot())
         self.segments.append(self._folder.segment(base_offset, self.config, now_ms, create=True))
-        self._names += 1
+        self._flushed.names += 1
 
     def open_epoch(self, leader_epoch: Epoch) -> None:
         """Note that an epoch starts at the log's end, through to the disk."""
@@ -307,6 +297,11 @@ class PartitionFiles:
         write_epochs(self._folder.disk, self.folder, history)
         self._written_epochs = history
 
+    @property
+    def cuts(self) -> int:
+        """The number of cuts of the log since it was opened: with another number, what was read before may be no more."""
+        return self._flushed.generation
+
     def truncate_to(self, offset: Offset) -> None:
         """Cut the log. Whole batches go: one that contains `offset` goes, too.
 
@@ -318,30 +313,28 @@ class PartitionFiles:
             self._change_log(self.log.truncate_to(offset))
             return
         if self.segments[0].base_offset > offset:
-            self.restart_at(offset, self._last_flush)
+            self.restart_at(offset, self._active.created)
             return
         self._lower_recovery_point(offset)
         while self._active.base_offset > offset:
             self._folder.unlink_segment(self.segments.pop())
         self._active.truncate_to(offset)
+        start = self.log.start_offset
+        if self._active.next_offset < start:  # nothing is left but what lies below the log start, and a gap up to it
+            self.segments = restarted(self._folder, self.segments, start, self.config, self._active.created)
         for handle in self._active.handles(with_indexes=False):
             handle.sync()
         self._folder.disk.sync_folder(self.folder)
         self._change_log(self.log.truncate_to(offset))
-        self._replay(clean=False)
+        self._replay()
 
     def _lower_recovery_point(self, offset: Offset) -> None:
-        self._generation += 1
-        lowered = recovery_point_after_truncation(self.recovery_point, offset)
-        if lowered < self.recovery_point:
-            self.recovery_point = lowered
-            if self.keeper:
-                self.keeper.checkpoint_logs()
+        if self._flushed.cut(offset) and self.keeper:
+            self.keeper.checkpoint_logs()
 
-    def restart_at(self, offset: Offset, now_ms: int) -> None:
+    def restart_at(self, offset: Offset, now_ms: TimestampMs) -> None:
         """Delete everything; the log is empty and starts at `offset`. **Kafka:** `UnifiedLog.truncateFullyAndStartAt`."""
-        self._generation += 1
-        self.recovery_point = recovery_point_after_truncation(self.recovery_point, offset)
+        self._flushed.cut(offset)
         self.log = self.log.restart_at(offset)
         if self.keeper:
             self.keeper.checkpoint_logs()
@@ -350,7 +343,7 @@ class PartitionFiles:
         write_epochs(self._folder.disk, self.folder, self.log.epoch_history)
         self._written_epochs = self.log.epoch_history
 
-    def start_at(self, offset: Offset, now_ms: int) -> None:
+    def start_at(self, offset: Offset, now: Instant) -> None:
         """Records before `offset` are no longer read; segments that have no others are deleted.
 
         Their files are renamed, and removed after file.delete.delay.ms. The epoch file is written with its next change,
@@ -360,13 +353,12 @@ class PartitionFiles:
         """
         self.log = self.log.start_at(offset)
         self.start_moves += 1
-        gone = self._count_deletable(self.log.end_offset, Retention(-1, -1, deletes=False), now_ms)
-        if offset == self.log.end_offset and gone == len(self.segments) - 1 and self._active.base_offset < offset:
-            self.roll(offset, now_ms)
+        gone = self._count_deletable(self.log.end_offset, Retention(-1, -1, deletes=False), now.timestamp)
+        holds_more = self._active.next_offset > offset
+        if not holds_more and gone == len(self.segments) - 1 and self._active.base_offset < offset:
+            self.roll(offset, now.timestamp)
             gone = len(self.segments) - 1
-        due = now_ms + self.config.file_delete_delay_ms
-        for segment in self.segments[:gone]:
-            self._deletions += [(due, path) for path in self._folder.mark_deleted(segment)]
+        self._delete_later(self.segments[:gone], now)
         if gone:
             self._folder.disk.sync_folder(self.folder)
         del self.segments[:gone]
@@ -374,12 +366,16 @@ class PartitionFiles:
             base for base in self._folder.offsets_of(".snapshot") if base >= self.segments[0].base_offset
         )
 
-    def _count_deletable(self, high_watermark: Offset, retention: Retention, now_ms: int) -> int:
-        stored = tuple(segment.as_stored() for segment in self.segments)
-        log = self.log
-        return deletable_segments(stored, log.start_offset, log.end_offset, high_watermark, retention, now_ms)
+    def _delete_later(self, segments: Sequence[Segment], now: Instant) -> None:
+        due = now.after(self.config.file_delete_delay_ms)
+        self._deletions += [(due, path) for segment in segments for path in self._folder.mark_deleted(segment)]
 
-    def retention_offset(self, high_watermark: Offset, now_ms: int) -> Offset:
+    def _count_deletable(self, high_watermark: Offset, retention: Retention, now_ms: TimestampMs) -> int:
+        stored = tuple(segment.as_stored() for segment in self.segments)
+        start, end = self.log.start_offset, self.log.end_offset
+        return RULES.deletable_segments(stored, start, end, high_watermark, retention, now_ms)
+
+    def retention_offset(self, high_watermark: Offset, now_ms: TimestampMs) -> Offset:
         """The log start that retention.ms and retention.bytes want, for `spec.broker.leader.deletion.apply_retention`."""
         config = self.config
         retention = Retention(config.retention_ms, config.retention_bytes, config.deletes)
@@ -387,20 +383,11 @@ class PartitionFiles:
         wanted = self.segments[gone].base_offset if gone < len(self.segments) else self.log.end_offset
         return max(self.log.start_offset, wanted)
 
-    def delete(self, now_ms: int) -> None:
-        """Rename the folder to TOPIC-PARTITION.UUID-delete; the directory removes it after file.delete.delay.ms.
-
-        **Kafka:** `LogManager.asyncDelete`, `UnifiedLog.logDeleteDirName`.
-        """
+    def delete(self, now_ms: MonotonicMs) -> None:
+        """Rename the folder; the directory removes it after file.delete.delay.ms. **Kafka:** `LogManager.asyncDelete`."""
         for segment in self.segments:
             segment.forget()
-        parent, _, name = self.folder.rpartition("/")
-        ending = f".{uuid4().hex}-delete"
-        stem, _, partition = name.rpartition("-")
-        renamed = f"{parent}/{stem[: 255 - len(ending) - len(partition) - 1]}-{partition}{ending}"
-        self._folder.disk.rename(self.folder, renamed)
-        self._folder.disk.sync_folder(parent)
-        self._folder = Folder(self._folder.disk, renamed)
+        self._folder = self._folder.set_aside()
         self.segments, self._deletions, self._deleted = [], [], True
         if self.keeper:
             self.keeper.forget(self, now_ms)
@@ -408,102 +395,81 @@ class PartitionFiles:
     # ---- compaction
 
     @property
-    def last_offsets(self) -> dict[ProducerId, Offset]:
-        """The last offset of each producer's last batch. **Kafka:** `UnifiedLog.lastRecordsOfActiveProducers`."""
-        return {state.producer_id: state.last_offset for state in self._states.last()}
+    def last_batches(self) -> dict[ProducerId, tuple[Offset, int]]:
+        """The last offset and sequence number of each producer. **Kafka:** `UnifiedLog.lastRecordsOfActiveProducers`."""
+        return {state.producer_id: (state.last_offset, state.last_sequence) for state in self._states.last()}
 
-    def new_cleaned(self, base_offset: Offset, now_ms: int) -> Segment:
-        """A segment to write compacted batches to: its files end in `.cleaned`."""
-        self._folder.unlink(name + CLEANED for name in self._folder.names_of_segment(base_offset))
-        return self._folder.segment(base_offset, self.config, now_ms, create=True, suffix=CLEANED)
+    @property
+    def inside(self) -> PartitionFolder:
+        """The files of segments; in another folder after `delete`."""
+        return self._folder
 
-    def replace(self, old: Sequence[Segment], cleaned: Segment, now_ms: int) -> None:
+    def replace(self, old: Sequence[Segment], cleaned: Segment, now: Instant) -> None:
         """Put a compacted segment in the place of those it was made from.
 
         Its files are synced, and renamed to `.swap`; from there on a start goes on with it. Then the old ones are deleted,
         and the new ones get their names. **Kafka:** `LocalLog.replaceSegments`.
         """
-        cleaned.finish()
-        for handle in cleaned.handles(with_indexes=True):
-            handle.sync()
-        cleaned.forget()
-        disk, base = self._folder.disk, cleaned.base_offset
-        stems = [path.removesuffix(CLEANED) for path in reversed(cleaned.paths)]
-        for stem in stems:
-            disk.rename(stem + CLEANED, stem + SWAP)
-        disk.sync_folder(self.folder)
-        due = now_ms + self.config.file_delete_delay_ms
-        for segment in old:
-            self._deletions += [(due, path) for path in self._folder.mark_deleted(segment)]
-        for stem in reversed(stems):
-            disk.rename(stem + SWAP, stem)
-        disk.sync_folder(self.folder)
+        stems = self._folder.mark_whole(cleaned)
+        self._delete_later(old, now)
+        self._folder.put_in_place(stems)
         first = self.segments.index(old[0])
-        self.segments[first : first + len(old)] = [self._folder.segment(base, self.config, now_ms)]
+        self.segments[first : first + len(old)] = [self._folder.segment(cleaned.base_offset, self.config, now.timestamp)]
 
     # ---- flushing
 
-    def flush(self, now_ms: int) -> None:
+    def flush(self, now_ms: MonotonicMs) -> None:
         """Sync everything up to the log's end, which becomes the recovery point. **Kafka:** `UnifiedLog.flush`."""
         job = self.flush_job()
         job.run()
         self.flushed(job, now_ms)
 
     def flush_job(self) -> FlushJob:
-        """What `flush` would sync. Run it anywhere, and then tell `flushed`; the log may be written to meanwhile.
+        """The files that `flush` would sync. Run it anywhere, then tell `flushed`; the log may be written to meanwhile."""
+        return self._flushed.job(self._folder, self.segments, self.log.end_offset)
 
-        The indexes of the active segment are left out: it holds the recovery point, so a start makes them anew.
-        """
-        first = max(bisect_right(self.segments, self.recovery_point, key=_base_of) - 1, 0)
-        handles = [
-            handle
-            for segment in self.segments[first:]
-            for handle in segment.handles(with_indexes=segment is not self._active)
-        ]
-        folders = [self.folder] if self._names > self._synced_names or self._is_new else []
-        disk = self._folder.disk
-        if self._is_new:
-            handles.append(disk.open(f"{self.folder}/{PARTITION_METADATA}").handle())
-            folders.append(self.folder.rpartition("/")[0])
-        active = self._active.base_offset
-        return FlushJob(
-            disk, tuple(handles), tuple(folders), self.log.end_offset, active, self._generation, names=self._names
-        )
+    def flushed(self, job: FlushJob, now_ms: MonotonicMs) -> None:
+        """A job has run. If the log was cut meanwhile, it does not count."""
+        if not self._deleted:
+            self._flushed.note(job, self.segments, now_ms)
 
-    def flushed(self, job: FlushJob, now_ms: int) -> None:
-        """A job has run. If the log was cut meanwhile, it does not count.
-
-        The indexes of the segment that was active are not synced. If it has been rolled meanwhile, the recovery point stays
-        within it.
-        """
-        if job.generation == self._generation and not self._deleted:
-            number = bisect_right(self.segments, job.active, key=_base_of)
-            is_within = number == len(self.segments) or job.up_to < self.segments[number].base_offset
-            up_to = job.up_to if is_within else job.active
-            self.recovery_point = max(self.recovery_point, up_to)
-            self._synced_names = max(self._synced_names, job.names)
-            self._last_flush = now_ms
-            self._is_new = False
-
-    def flush_is_due(self, now_ms: int) -> bool:
+    def flush_is_due(self, now_ms: MonotonicMs) -> bool:
         """Whether a segment was rolled since the last flush, or flush.ms have passed with records to flush."""
-        if self._deleted or self.recovery_point >= self.log.end_offset:
+        if self._deleted or self.failed or not self.segments:
             return False
-        return self.recovery_point < self._active.base_offset or now_ms - self._last_flush >= self.config.flush_ms
+        return self._flushed.is_due(self.config, self._active, self.log.end_offset, now_ms)
 
-    def clean_up(self, now_ms: int) -> None:
+    @property
+    def expects_work(self) -> bool:
+        """Whether `flush_is_due` or `clean_up` may have something to do later, though nothing is written meanwhile."""
+        if self._deleted:
+            return False
+        is_flushed_later = not self.failed and self._flushed.may_be_due(self.config, self._active, self.log.end_offset)
+        return bool(self._deletions) or is_flushed_later
+
+    def clean_up(self, now_ms: MonotonicMs) -> None:
         """Remove files whose deletion is due."""
         due = [path for when, path in self._deletions if when <= now_ms]
         self._deletions = [entry for entry in self._deletions if entry[0] > now_ms]
         self._folder.unlink(path.rpartition("/")[2] for path in due)
 
+    def fail(self) -> None:
+        """A write or a sync has failed, and nothing more is written until the next start.
+
+        That start checks the batches of the last segment, as the stop counts as clean for no log that does not end at its
+        recovery point. A second sync would say nothing: the system forgets what it could not write.
+        """
+        self.failed = True
+        if self.segments:
+            self._flushed.recovery_point = recovery_point_after_truncation(self.recovery_point, self._active.base_offset)
+
     def close(self) -> None:
         """Sync everything, write the indexes and a snapshot of the producers, close the files."""
-        if self._deleted:
+        if self._deleted or not self.segments or self.failed:
             return
         for segment in self.segments:
             segment.finish()
-        if self.start_moved:
+        if self.log.epoch_history != self._written_epochs:
             self._save_epochs(self.log.epoch_history)
         self._folder.write_snapshot(self._active.next_offset, self._states.for_snapshot(), sync=True)
         job = self.flush_job()
@@ -511,7 +477,8 @@ class PartitionFiles:
         for handle in self._active.handles(with_indexes=True):
             handle.sync()
         self._folder.disk.sync_folder(self.folder)
-        self.flushed(job, self._last_flush)
+        self.flushed(job, self._flushed.last_flush)
+        self._flushed.recovery_point = recovery_point_after_truncation(self.recovery_point, self._active.next_offset)
         for segment in self.segments:
             segment.close()
 
@@ -525,88 +492,58 @@ class PartitionFiles:
         there may be more behind them.
         """
         assert self.log.start_offset <= offset <= self.log.end_offset, f"{offset} is not within the log"
-        number = max(bisect_right(self.segments, offset, key=_base_of) - 1, 0) if len(self.segments) > 1 else 0
+        number = max(bisect_right(self.segments, offset, key=base_of) - 1, 0) if len(self.segments) > 1 else 0
         for segment in self.segments[number:]:
             found = segment.read(offset, max_offset, max_bytes, at_least_one)
             if found is not None:
                 return found
         return FileSlice(self._active.log.handle(), self._active.size, 0, offset, offset)
 
+    def in_same_segment(self, offset: Offset, other: Offset) -> bool:
+        """Whether two offsets lie in the same segment; the log's end lies in the active one."""
+        if len(self.segments) == 1:
+            return True
+        return bisect_right(self.segments, offset, key=base_of) == bisect_right(self.segments, other, key=base_of)
+
     def timestamp_lookup(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record whose timestamp is at least this. **Kafka:** `UnifiedLog.fetchOffsetByTimestamp`."""
-        start = self.log.start_offset
-        for segment in self.segments:
-            if segment.max_timestamp[0] < timestamp:
-                continue
-            offset = max(segment.times.offset_for(timestamp), start)
-            for header in segment.headers(segment.offsets.position_for(offset)):
-                if header.max_timestamp >= timestamp and header.next_offset > start:
-                    batch = segment.log.read(header.position, header.size)
-                    found = first_record(batch, lambda record: record.timestamp >= timestamp and record.offset >= start)
-                    if found is not None:
-                        return TimestampAndOffset(found.timestamp, Offset(found.offset), header.leader_epoch)
-        return None
+        """The first record whose timestamp is at least this."""
+        return first_from(self.segments, timestamp, self.log.start_offset)
 
     def max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp; none in an empty log. **Kafka:** the same, `MAX_TIMESTAMP`."""
-        segment = max(self.segments, key=lambda segment: segment.max_timestamp[0])
-        largest, offset = segment.max_timestamp
-        header = segment.find(offset)
-        if header is None or largest < 0:
-            return None
-        batch = segment.log.read(header.position, header.size)
-        found = first_record(batch, lambda record: record.timestamp == header.max_timestamp)
-        return None if found is None else TimestampAndOffset(found.timestamp, Offset(found.offset), header.leader_epoch)
+        """The first record with the largest timestamp; none in an empty log."""
+        return with_largest(self.segments)
 
     # ---- producers
 
-    def _replay(self, clean: bool, now_ms: int | None = None) -> tuple[ProducerBatch, ...]:
-        """Fill the states from the latest snapshot and the batches after it; the last batches of each producer, in order.
+    def _replay(self, now_ms: TimestampMs | None = None) -> tuple[ProducerBatch, ...]:
+        """Fill the states of producers from the files; the last batches of each, in order.
 
         With the time, producers in the snapshot that have been silent for too long are left out.
 
-        **Kafka:** `UnifiedLog.rebuildProducerState`, `ProducerStateManager.loadFromSnapshot`.
+        **Kafka:** `UnifiedLog.rebuildProducerState`.
         """
-        log = self.log
-        self._states = ProducerStates()
-        snapshot = self._folder.latest_snapshot(log.start_offset, log.end_offset)
-        if snapshot is None and clean:
-            return ()
-        start, states = snapshot or (log.start_offset, ())
-        self._states = ProducerStates(states)
-        if now_ms is not None:
-            self.expire_producers(now_ms)
-        number = max(bisect_right(self.segments, start, key=_base_of) - 1, 0)
-        for segment in self.segments[number:]:
-            first = segment.find(start)
-            for header in segment.headers(first.position) if first else ():
-                self._states.remember(header)
+        log, expires = self.log, None if now_ms is None else (now_ms, self.config.producer_id_expiration_ms)
+        self._states = self._folder.producers_in(self.segments, log.start_offset, log.end_offset, expires)
         return self._states.batches()
 
-    def _is_expired(self, state: ProducerState, now_ms: int) -> bool:
-        expiration_ms = self.config.producer_id_expiration_ms
-        return is_expired(state.timestamp, state.transaction_start >= 0, now_ms, expiration_ms)
-
-    def expire_producers(self, now_ms: int) -> tuple[ProducerId, ...]:
-        """Forget the producers that have been silent for too long; their ids, for `spec.broker.roles.producers_expired`.
-
-        **Kafka:** `ProducerStateManager.removeExpiredProducers`.
-        """
-        gone = tuple(state.producer_id for state in self._states.last() if self._is_expired(state, now_ms))
-        for producer_id in gone:
-            self._states.forget(producer_id)
-        return gone
+    def expire_producers(self, now_ms: TimestampMs) -> tuple[ProducerId, ...]:
+        """Forget the producers that have been silent for too long; their ids, for `spec.broker.roles.producers_expired`."""
+        return self._states.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def producer_batches(self) -> tuple[ProducerBatch, ...]:
         """The last batches of each producer in the log, in order of their offsets.
 
         For `spec.broker.roles.producers_rebuilt` after a truncation (effect `RebuildProducers`).
         """
-        return self._replay(clean=False)
+        return self._replay()
+
+    def time_of_duplicate(self, header: BatchHeader) -> int:
+        """The largest timestamp (ms) of the batch with the same sequence numbers as this one; -1 if none is known."""
+        return self._states.time_of(header)
 
     def producer_times(self) -> dict[int, int]:
         """The largest timestamp of each producer's last batch (ms), by the producer's id."""
-        return {state.producer_id: state.timestamp for state in self._states.last()}
+        return self._states.times()
 
     def producers(self) -> Producers:
         """The state of the idempotent producers when the folder was opened, for `Partition.producers`."""

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import crc32c
 
-from impl.records.batch import BatchHeader
-from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch
-from spec.values import NO_PRODUCER_ID, NO_SEQUENCE, Offset, ProducerEpoch, ProducerId
+from kspec.impl.records.batch import BatchHeader
+from kspec.spec.log.checkpoint_files import LARGEST
+from kspec.spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, is_expired
+from kspec.spec.values import NO_PRODUCER_ID, NO_SEQUENCE, Offset, ProducerEpoch, ProducerId, TimestampMs
 
 VERSION = 1
 
@@ -73,8 +74,14 @@ class ProducerStates:
         """The last batch of each producer."""
         return [known[-1] for known in self._known.values()]
 
+    def time_of(self, header: BatchHeader) -> int:
+        """The largest timestamp (ms) of the remembered batch with these sequence numbers, -1 if there is none."""
+        wanted = ((header.base_sequence + header.last_offset_delta) % 2**31, header.last_offset_delta)
+        known = self._known.get(header.producer_id, ())
+        return next((one.timestamp for one in known if (one.last_sequence, one.offset_delta) == wanted), -1)
+
     def batches(self) -> tuple[ProducerBatch, ...]:
-        """What is remembered of all producers, in order of the offsets."""
+        """The remembered batches of all producers, in order of the offsets."""
         states = [state for known in self._known.values() for state in known if state.last_offset >= 0]
         return tuple(sorted((state.as_batch() for state in states), key=lambda batch: batch.base_offset))
 
@@ -86,14 +93,28 @@ class ProducerStates:
             for state in known
         ]
 
-    def forget(self, producer_id: ProducerId) -> None:
-        """A producer has been silent for too long."""
-        del self._known[producer_id]
+    def times(self) -> dict[int, int]:
+        """The largest timestamp of each producer's last batch (ms), by the producer's id."""
+        return {state.producer_id: state.timestamp for state in self.last()}
+
+    def expire(self, now_ms: TimestampMs, expiration_ms: int) -> tuple[ProducerId, ...]:
+        """Forget the producers that have been silent for too long; their ids.
+
+        **Kafka:** `ProducerStateManager.removeExpiredProducers`.
+        """
+        gone = tuple(
+            state.producer_id
+            for state in self.last()
+            if is_expired(state.timestamp, state.transaction_start >= 0, now_ms, expiration_ms)
+        )
+        for producer_id in gone:
+            del self._known[producer_id]
+        return gone
 
     def remember(self, header: BatchHeader) -> None:
         """A batch was appended. **Kafka:** `ProducerStateManager.update`, `ProducerAppendInfo.append`."""
         producer_id = header.producer_id
-        if producer_id == NO_PRODUCER_ID:
+        if producer_id <= NO_PRODUCER_ID:
             return
         known = self._known.get(producer_id)
         before = known[-1] if known else None
@@ -139,10 +160,10 @@ def to_bytes(states: Iterable[ProducerState]) -> bytes:
     return _FRONT.pack(VERSION, crc32c.crc32c(rest)) + rest
 
 
-def from_bytes(content: bytes) -> tuple[ProducerState, ...]:
-    """The states in a snapshot. **Kafka:** `ProducerStateManager.readSnapshot`.
+def from_bytes(content: bytes, end_offset: int = LARGEST) -> tuple[ProducerState, ...]:
+    """The states in a snapshot of the log up to an offset. **Kafka:** `ProducerStateManager.readSnapshot`.
 
-    Raises: `SnapshotError` for another version, a wrong checksum, or a wrong length.
+    Raises: `SnapshotError` for another version, a wrong checksum, a wrong length, or a batch that the log did not have yet.
     """
     if len(content) < _FRONT.size + _COUNT.size:
         raise SnapshotError(f"{len(content)} bytes are too few for a snapshot")
@@ -156,7 +177,10 @@ def from_bytes(content: bytes) -> tuple[ProducerState, ...]:
     entries = rest[_COUNT.size :]
     if count < 0 or len(entries) != count * _ENTRY.size:
         raise SnapshotError(f"{len(entries)} bytes are not {count} entries")
-    return tuple(
+    states = tuple(
         ProducerState(ProducerId(fields[0]), ProducerEpoch(fields[1]), fields[2], Offset(fields[3]), *fields[4:])
         for fields in _ENTRY.iter_unpack(entries)
     )
+    if any(state.last_offset >= end_offset for state in states):
+        raise SnapshotError(f"it has a batch that does not end before {end_offset}")
+    return states

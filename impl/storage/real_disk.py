@@ -1,26 +1,66 @@
 """The operating system's disk."""
 
+import errno
 import fcntl
 import os
 import resource
+import stat
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock as ThreadLock
 
-from impl.records.batch import Buffer
-from impl.storage.disk import File, Lock, StorageError
+from kspec.impl.records.batch import Buffer
+from kspec.impl.storage.disk import File, Lock, StorageError
 
 MOST_BUFFERS = 512
 """For one `writev`: systems allow 1024."""
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""The things that may lie in the place of a file."""
+
+
+def check_file(path: str) -> None:
+    """Whether what lies at a path can be opened as a file: a pipe would keep us waiting, and a device may never end.
+
+    Raises: `StorageError`, if it is something else; `FileNotFoundError`.
+    """
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except OSError as error:
+        if os.path.islink(path):
+            raise StorageError(
+                f"{path} is a link to {os.readlink(path)}, which cannot be followed, and should be a file"
+            ) from error
+        raise
+    if kind != stat.S_IFREG:
+        raise StorageError(f"{path} is {KINDS.get(kind, 'no file')}, and should be a file")
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Errors of a call that takes no path name the file: `write` and `fsync` do not know it."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
 
 
 class RealHandle:
     """A file descriptor that is closed when nobody holds it any more."""
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "path")
 
     def __init__(self, path: str, flags: int) -> None:
-        self._descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self.path = path
+        self._descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
 
     def fileno(self) -> int:
         """The descriptor, for `sendfile`."""
@@ -38,11 +78,13 @@ class RealHandle:
 
     def truncate(self, size: int) -> None:
         """Cut the file."""
-        os.ftruncate(self._descriptor, size)
+        with named(self.path):
+            os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
         """Return when the content is on the disk."""
-        os.fsync(self._descriptor)
+        with named(self.path):
+            os.fsync(self._descriptor)
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):
@@ -146,19 +188,27 @@ class RealDisk:
 
     def open(self, path: str, create: bool = False) -> File:
         """A file that exists, or that is created empty."""
-        if not create:
+        if not create or os.path.lexists(path):
+            check_file(path)
             return RealFile(self, path, os.stat(path).st_size)
         handle = RealHandle(path, os.O_RDWR | os.O_CREAT)
         return RealFile(self, path, os.fstat(handle.fileno()).st_size)
 
     def read_file(self, path: str) -> bytes:
         """The whole content of a small file."""
+        check_file(path)
         with open(path, "rb") as file:
             return file.read()
 
     def write_file(self, path: str, content: bytes, sync: bool = True) -> None:
-        """Create or overwrite a small file, and sync its content."""
-        with open(path, "wb") as file:
+        """Create or overwrite a small file, and sync its content. What is neither a file nor a folder is replaced."""
+        if os.path.lexists(path):
+            kind = stat.S_IFMT(os.lstat(path).st_mode)
+            if kind == stat.S_IFDIR:
+                check_file(path)
+            if kind != stat.S_IFREG:
+                os.unlink(path)
+        with named(path), open(path, "wb") as file:
             file.write(content)
             if sync:
                 file.flush()
@@ -166,10 +216,14 @@ class RealDisk:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or folder another name."""
+        if os.path.isdir(new) and not os.path.islink(new) and not os.path.isdir(old):
+            check_file(new)
         os.replace(old, new)
 
     def unlink(self, path: str) -> None:
         """Delete a file."""
+        if os.path.isdir(path) and not os.path.islink(path):
+            check_file(path)
         os.unlink(path)
 
     def listdir(self, path: str) -> list[str]:
@@ -177,19 +231,23 @@ class RealDisk:
         return sorted(os.listdir(path))
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
-        return os.path.exists(path)
+        """Whether there is a file or folder, or anything else of this name: a link to nothing, too."""
+        return os.path.lexists(path)
 
     def is_folder(self, path: str) -> bool:
         """Whether there is a folder."""
         return os.path.isdir(path)
+
+    def is_link(self, path: str) -> bool:
+        """Whether there is a link."""
+        return os.path.islink(path)
 
     def size(self, path: str) -> int:
         """The length of a file in bytes."""
         return os.stat(path).st_size
 
     def modified_ms(self, path: str) -> int:
-        """When a file was last written, in ms."""
+        """The time at which a file was last written, in ms."""
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def make_folder(self, path: str) -> None:
@@ -210,10 +268,14 @@ class RealDisk:
 
     def lock(self, path: str) -> Lock | None:
         """Lock a file for this process, and create it; none if another holds the lock."""
+        if os.path.lexists(path):
+            check_file(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(descriptor)
-            return None
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return None
+            raise StorageError(f"{path} cannot be locked: {error.strerror}") from error
         return RealLock(descriptor)

@@ -2,13 +2,22 @@
 
 import json
 import re
-from base64 import urlsafe_b64encode
-from uuid import uuid4
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from random import Random
+from uuid import UUID
 
-from impl.storage.disk import Disk, StorageError
-from spec.log.checkpoint_files import OffsetEntry, epochs_from_text, epochs_to_text, offsets_from_text, offsets_to_text
-from spec.log.epoch_history import EpochHistory
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, Error
+from kspec.impl.storage.disk import Disk, StorageError
+from kspec.spec.controller.rules.directories import is_reserved
+from kspec.spec.log.checkpoint_files import (
+    LARGEST,
+    OffsetEntry,
+    epochs_from_text,
+    epochs_to_text,
+    offsets_from_text,
+    offsets_to_text,
+)
+from kspec.spec.log.epoch_history import EpochHistory
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, Error
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -20,13 +29,33 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 LOCK = ".lock"
 
-UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+METADATA_FOLDER = "__cluster_metadata-0"
+"""The log that tells of all others: it is opened before them, and its recovery point is not checkpointed."""
+
+NOT_OURS = frozenset({LOCK, f"{META_PROPERTIES}.tmp", "lost+found"})
+"""Files that a folder may have before it is formatted: those of an attempt, and a file system's own folder."""
+
+LONGEST_NAME = 255
+
+UUID_TEXT = re.compile(r"[A-Za-z0-9_-]{22}")
+
+_ids = Random()
+
+
+def seed_ids(seed: int) -> None:
+    """From now on ids are the same in each run with this seed: simulated clusters have theirs by it."""
+    _ids.seed(seed)
+
+
+def random_uuid() -> UUID:
+    """An id that nobody else has."""
+    return UUID(int=_ids.getrandbits(128), version=4)
 
 
 def new_uuid() -> str:
     """A random id as Kafka writes it: 22 characters of URL-safe base64, and never beginning with a dash."""
     while True:
-        text = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        text = urlsafe_b64encode(random_uuid().bytes).decode().rstrip("=")
         if not text.startswith("-"):
             return text
 
@@ -46,6 +75,8 @@ def read_text(disk: Disk, path: str) -> str:
     """The text of a file; of none if it does not exist. Raises: `StorageError`, if it is no text."""
     if not disk.exists(path):
         return ""
+    if disk.is_folder(path):
+        raise StorageError(f"{path} is a folder, and should be a file")
     try:
         return disk.read_file(path).decode().strip("\0")
     except UnicodeDecodeError:
@@ -98,7 +129,9 @@ def write_meta(disk: Disk, folder: str, cluster_id: str, node_id: int, directory
 
 
 def read_meta(disk: Disk, folder: str) -> dict[str, str]:
-    """What `meta.properties` says. Raises: `StorageError`, if it is no such file of version 1, or without a needed line."""
+    """The content of `meta.properties`. Raises: `StorageError`, if it is no such file of version 1, or without a needed
+    line.
+    """
     path = f"{folder}/{META_PROPERTIES}"
     found: dict[str, str] = {}
     for line in read_text(disk, path).splitlines():
@@ -110,9 +143,64 @@ def read_meta(disk: Disk, folder: str) -> dict[str, str]:
     for name in ("cluster.id", "node.id"):
         if name not in found:
             raise StorageError(f"{path} has no line {name}=...")
-    if not found["node.id"].isdecimal():
+    if re.fullmatch(r"[0-9]{1,10}", found["node.id"]) is None:
         raise StorageError(f"{path} says node.id={found['node.id']}, which is no number of a node")
+    own = found.get("directory.id")
+    if own is not None and (UUID_TEXT.fullmatch(own) is None or is_reserved(urlsafe_b64decode(f"{own}=="))):
+        raise StorageError(f"{path} says directory.id={own}, which is no id of a folder: without the line one is made")
     return found
+
+
+def is_formatted(disk: Disk, path: str) -> bool:
+    """Whether a folder has been formatted."""
+    return disk.exists(f"{path}/{META_PROPERTIES}")
+
+
+def format_directory(disk: Disk, path: str, cluster_id: str, node_id: int) -> None:
+    """Format a folder that is new or empty. **Kafka:** `Formatter`.
+
+    Raises: `StorageError`, if it is not empty.
+    """
+    if not is_formatted(disk, path) and disk.exists(path):
+        others = [name for name in disk.listdir(path) if name not in NOT_OURS]
+        if others:
+            raise StorageError(f"{path} has no {META_PROPERTIES}, and is not empty: it has {others[0]}")
+    disk.make_folder(path)
+    write_meta(disk, path, cluster_id, node_id, new_uuid())
+
+
+def check_owner(disk: Disk, path: str, cluster_id: str, node_id: int) -> dict[str, str]:
+    """The content of `meta.properties`. **Kafka:** `MetaPropertiesEnsemble.verify`.
+
+    Raises: `StorageError`, if it is damaged, or of another cluster or node.
+    """
+    meta = read_meta(disk, path)
+    for name, wanted in (("cluster.id", cluster_id), ("node.id", str(node_id))):
+        if meta[name] != wanted:
+            raise StorageError(f"{path} belongs to {name}={meta[name]}, not to {wanted}: see its {META_PROPERTIES}")
+    return meta
+
+
+def with_directory_id(disk: Disk, path: str, meta: dict[str, str]) -> dict[str, str]:
+    """The fields of `meta.properties`, with an id for the folder: one that Kafka formatted before 3.7 gets its own now.
+
+    **Kafka:** `KafkaRaftServer.initializeLogDirs`.
+    """
+    if "directory.id" not in meta:
+        meta = {**meta, "directory.id": new_uuid()}
+        write_meta(disk, path, meta["cluster.id"], int(meta["node.id"]), meta["directory.id"])
+    return meta
+
+
+def refuse_unformatted(path: str) -> StorageError:
+    """The reason why a start does not format a folder itself.
+
+    **Kafka:** `MetaPropertiesEnsemble.verify`: "have you run `kafka-storage.sh` to format the directory?"
+    """
+    return StorageError(
+        f"{path} is not formatted: it has no {META_PROPERTIES}; kspec storage format does that for a new node, "
+        "and a node that was there before has lost its records"
+    )
 
 
 def write_clean_shutdown(disk: Disk, folder: str, broker_epoch: BrokerEpoch) -> None:
@@ -126,11 +214,14 @@ def read_clean_shutdown(disk: Disk, folder: str) -> BrokerEpoch | None:
     path = f"{folder}/{CLEAN_SHUTDOWN}"
     if not disk.exists(path):
         return None
+    if disk.is_folder(path):
+        raise StorageError(f"{path} is a folder, and should be a file")
     try:
         epoch = json.loads(disk.read_file(path))["brokerEpoch"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return NO_BROKER_EPOCH
-    return BrokerEpoch(epoch) if isinstance(epoch, int) else NO_BROKER_EPOCH
+    is_epoch = type(epoch) is int and 0 <= epoch <= LARGEST
+    return BrokerEpoch(epoch) if is_epoch else NO_BROKER_EPOCH
 
 
 # ---- a partition's folder
@@ -151,7 +242,7 @@ def read_partition_metadata(disk: Disk, folder: str, clean: bool) -> str:
     if not disk.exists(path):
         return ""
     topic_id = lines.get("topic_id", "").strip()
-    if lines.get("version", "").strip() != "0" or UUID.fullmatch(topic_id) is None:
+    if lines.get("version", "").strip() != "0" or UUID_TEXT.fullmatch(topic_id) is None:
         if not clean:
             disk.unlink(path)
             return ""
@@ -161,6 +252,15 @@ def read_partition_metadata(disk: Disk, folder: str, clean: bool) -> str:
 
 def split_folder_name(name: str) -> tuple[str, int] | None:
     """Topic and partition of a folder's name, none if it is not one. **Kafka:** `UnifiedLog.parseTopicPartitionName`."""
-    topic, dash, partition = name.rpartition("-")
-    is_one = dash and topic and partition.isdecimal() and partition.isascii()
+    topic, _, partition = name.rpartition("-")
+    is_one = topic and re.fullmatch(r"0|[1-9][0-9]{0,9}", partition)
     return (topic, int(partition)) if is_one else None
+
+
+def other_name(name: str, ending: str) -> str:
+    """Another name for a partition's folder that is no longer used: with an ending, and not longer than a file system takes.
+
+    **Kafka:** `UnifiedLog.logDirNameWithSuffixCappedLength`.
+    """
+    stem, _, partition = name.rpartition("-")
+    return f"{stem[: LONGEST_NAME - len(ending) - len(partition) - 1]}-{partition}{ending}"

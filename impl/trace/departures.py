@@ -1,14 +1,14 @@
-"""Which rules a process had that another release does not have, and which of its recorded steps they decided."""
+"""Rules of a process that another release does not have, and the recorded steps that they decided."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from impl.trace.steps import Step, steps_of
-from impl.trace.values import TraceError
-from spec.broker.protocol import BrokerProtocol
-from spec.controller.protocol import ControllerProtocol
-from spec.mutation import differing_fields, with_field_of
+from kspec.impl.trace.steps import RecordedStep, steps_of
+from kspec.impl.trace.values import TraceError
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.mutation import differing_fields, with_field_of
 
 
 class RulesOfNode(NamedTuple):
@@ -18,7 +18,7 @@ class RulesOfNode(NamedTuple):
     controller: ControllerProtocol
 
 
-class Departure(NamedTuple):
+class RuleDeparture(NamedTuple):
     """A step that comes out otherwise by other rules: its line, its handler, and the rules that make the difference.
 
     A rule is named as the field of its protocol. There is none if it takes two rules together.
@@ -29,12 +29,12 @@ class Departure(NamedTuple):
     rules: tuple[str, ...]
 
 
-def departures(path: Path, own: RulesOfNode, other: RulesOfNode) -> Iterator[Departure]:
+def departures(path: Path, own: RulesOfNode, other: RulesOfNode) -> Iterator[RuleDeparture]:
     """The steps of a trace that come out otherwise by other rules than the process had. Raises: `TraceError`."""
     changed = [*_with_one_of(own, other)]
     for step in steps_of(path):
         if _departs(step, other):
-            yield Departure(step.line, step.rule, tuple(name for name, rules in changed if _departs(step, rules)))
+            yield RuleDeparture(step.line, step.rule, tuple(name for name, rules in changed if _departs(step, rules)))
 
 
 def _with_one_of(own: RulesOfNode, other: RulesOfNode) -> Iterator[tuple[str, RulesOfNode]]:
@@ -45,11 +45,11 @@ def _with_one_of(own: RulesOfNode, other: RulesOfNode) -> Iterator[tuple[str, Ru
         yield f"controller: {name}", own._replace(controller=with_field_of(own.controller, name, other.controller))
 
 
-def _departs(step: Step, rules: RulesOfNode) -> bool:
+def _departs(step: RecordedStep, rules: RulesOfNode) -> bool:
     try:
-        outcome: Any = step.outcome_by(rules.broker, rules.controller)
+        outcome = step.outcome_by(rules.broker, rules.controller)
     except TraceError:
         raise
     except Exception:  # rules that cannot handle a state that other rules have made
         return True
-    return bool(outcome != step.recorded)
+    return outcome != step.recorded

@@ -1,15 +1,17 @@
 """Writing steps while a broker runs, and running them again."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from impl.trace.values import TraceError, decode, encode, name_of, named
-from spec.broker.protocol import BrokerProtocol
-from spec.controller.protocol import ControllerProtocol
+from kspec.impl.trace.values import Json, TraceError, decode, encode, name_of, named
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.coordinator.protocol import CoordinatorProtocol
+from kspec.spec.releases.names import coordinator_of
 
-RULES = (BrokerProtocol, ControllerProtocol)
+RULES = (BrokerProtocol, ControllerProtocol, CoordinatorProtocol)
 
 
 class TraceWriter:
@@ -23,7 +25,9 @@ class TraceWriter:
         self._write({"release": release, "mutant": mutant})
         self._file.flush()
 
-    def note(self, handler: Any, party: Any, state: Any, given: tuple[Any, ...], outcome: Any) -> None:
+    def note(
+        self, handler: Callable[..., object], party: object, state: object, given: tuple[object, ...], outcome: object
+    ) -> None:
         """Write one step."""
         self._write(
             {
@@ -35,7 +39,7 @@ class TraceWriter:
             }
         )
 
-    def _write(self, line: dict[str, Any]) -> None:
+    def _write(self, line: dict[str, Json]) -> None:
         self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
     def close(self) -> None:
@@ -43,13 +47,13 @@ class TraceWriter:
         self._file.close()
 
 
-class Difference(NamedTuple):
+class StepDifference(NamedTuple):
     """A step that comes out differently: its line in the file, its rule, what was recorded, and what comes out now."""
 
     line: int
     rule: str
-    recorded: Any
-    outcome: Any
+    recorded: Json
+    outcome: Json
 
 
 def has_steps(path: Path) -> bool:
@@ -64,22 +68,28 @@ def header_of(path: Path) -> tuple[str, str | None]:
         with path.open(encoding="utf-8") as file:
             header = json.loads(file.readline())
         return header["release"], header["mutant"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path} is no trace: {error}") from error
+    except OSError as error:
+        raise TraceError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"{path} is no trace: `kspec broker --trace FILE` writes one") from error
 
 
-class Step(NamedTuple):
+class RecordedStep(NamedTuple):
     """A recorded step: its line in the file, its rule, and what was recorded. `fields`: the line, as it was read."""
 
     path: Path
     line: int
     rule: str
-    recorded: Any
+    recorded: Json
     fields: dict[str, Any]
 
-    def outcome_by(self, broker: BrokerProtocol, controller: ControllerProtocol) -> Any:
-        """What comes out by these rules, written as `recorded` is. Raises: `TraceError`, and what the rule raises."""
-        rules: dict[type, Any] = {BrokerProtocol: broker, ControllerProtocol: controller}
+    def outcome_by(self, broker: BrokerProtocol, controller: ControllerProtocol) -> Json:
+        """The outcome by these rules, written as `recorded` is. Raises: `TraceError`, and what the rule raises."""
+        rules: dict[type, object] = {
+            BrokerProtocol: broker,
+            ControllerProtocol: controller,
+            CoordinatorProtocol: coordinator_of(broker.name),
+        }
         try:
             handler = named(self.rule)
             party, state, given = (decode(self.fields[name], rules) for name in ("self", "state", "given"))
@@ -88,7 +98,7 @@ class Step(NamedTuple):
         return encode(handler(state, *given) if party is None else handler(party, state, *given), RULES)
 
 
-def steps_of(path: Path) -> Iterator[Step]:
+def steps_of(path: Path) -> Iterator[RecordedStep]:
     """The steps of a trace. A last line that is cut off, as by a kill, is left out. Raises: `TraceError`."""
     with path.open(encoding="utf-8") as file:
         file.readline()
@@ -97,16 +107,16 @@ def steps_of(path: Path) -> Iterator[Step]:
                 return
             try:
                 line = json.loads(text)
-                yield Step(path, number, line["rule"], line["outcome"], line)
+                yield RecordedStep(path, number, line["rule"], line["outcome"], line)
             except (ValueError, KeyError, TypeError) as error:
                 raise TraceError(f"{path}:{number} is no step: {error}") from error
 
 
-def replay(path: Path, broker: BrokerProtocol, controller: ControllerProtocol) -> Iterator[Difference | None]:
+def replay(path: Path, broker: BrokerProtocol, controller: ControllerProtocol) -> Iterator[StepDifference | None]:
     """Run each step again: none where it comes out the same. Raises: `TraceError`."""
     for step in steps_of(path):
         try:
             outcome = step.outcome_by(broker, controller)
         except (ValueError, KeyError, TypeError) as error:
             raise TraceError(f"{path}:{step.line} is no step: {error}") from error
-        yield None if outcome == step.recorded else Difference(step.line, step.rule, step.recorded, outcome)
+        yield None if outcome == step.recorded else StepDifference(step.line, step.rule, step.recorded, outcome)

@@ -1,10 +1,13 @@
 """Values of `spec` as JSON and back. A value says its class, so that it comes back equal."""
 
 import importlib
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
 PLAIN = (bool, int, float, str, type(None))
 
@@ -13,9 +16,9 @@ class TraceError(Exception):
     """A line that is no step."""
 
 
-def name_of(thing: Any) -> str:
-    """A class or function of `spec` by its module and name."""
-    return f"{thing.__module__}.{thing.__qualname__}"
+def name_of(thing: type | Callable[..., object]) -> str:
+    """A class or function of `spec` by its module and name, without the package's own name before them."""
+    return f"{thing.__module__.removeprefix('kspec.')}.{thing.__qualname__}"
 
 
 @cache
@@ -25,12 +28,12 @@ def named(name: str) -> Any:
     if not module.startswith("spec."):
         raise TraceError(f"{name} is not in spec")
     try:
-        return getattr(importlib.import_module(module), last)
+        return getattr(importlib.import_module(f"kspec.{module}"), last)
     except (ImportError, AttributeError):
         raise TraceError(f"there is no {name}") from None
 
 
-def encode(value: Any, rules: Any) -> Any:
+def encode(value: object, rules: Collection[type]) -> Json:
     """A value as JSON. Records of rules hold functions: they are named by their kind, and the header says which they are."""
     if isinstance(value, Enum):
         return {"enum": name_of(type(value)), "name": value.name}
@@ -51,7 +54,7 @@ def encode(value: Any, rules: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} has no words in a trace")
 
 
-def decode(words: Any, rules: dict[type, Any]) -> Any:
+def decode(words: Any, rules: Mapping[type, object]) -> Any:
     """The value of some JSON. Raises: `TraceError`."""
     if isinstance(words, list):
         return tuple(decode(one, rules) for one in words)

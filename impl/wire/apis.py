@@ -1,8 +1,23 @@
-"""Which requests there are: their keys, and the versions that are answered."""
+"""Requests: their keys, and the versions that are answered."""
 
 from typing import NamedTuple
 
-from impl.wire.schema import Versions, schema
+from kspec.impl.wire.schema import Versions, schema
+
+ABSENT = (
+    "SaslHandshake",
+    "SaslAuthenticate",
+    "DescribeAcls",
+    "CreateAcls",
+    "DeleteAcls",
+    "CreateDelegationToken",
+    "RenewDelegationToken",
+    "ExpireDelegationToken",
+    "DescribeDelegationToken",
+    "AlterClientQuotas",
+    "AlterUserScramCredentials",
+)
+"""APIs about what brokers and controllers do without. A refusal says so; a connection that is closed says nothing."""
 
 OFFERED = (
     "Produce",
@@ -31,9 +46,24 @@ OFFERED = (
     "DeleteGroups",
     "IncrementalAlterConfigs",
     "OffsetDelete",
+    "ConsumerGroupHeartbeat",
+    "ConsumerGroupDescribe",
     "DescribeCluster",
     "DescribeProducers",
     "DescribeTopicPartitions",
+    "ListConfigResources",
+    "AlterReplicaLogDirs",
+    "DescribeUserScramCredentials",
+    "DescribeClientQuotas",
+    "ListTransactions",
+    "DescribeTransactions",
+    "ElectLeaders",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "DescribeQuorum",
+    "UpdateFeatures",
+    "UnregisterBroker",
+    *ABSENT,
 )
 """The APIs that a broker answers."""
 
@@ -59,6 +89,8 @@ OFFERED_BY_CONTROLLER = (
     "UnregisterBroker",
     "AllocateProducerIds",
     "AssignReplicasToDirs",
+    "DescribeConfigs",
+    *ABSENT,
 )
 """The APIs that a controller answers."""
 
@@ -107,9 +139,6 @@ def _api(name: str) -> Api:
 
 APIS: dict[int, Api] = {api.key: api for api in map(_api, OFFERED)}
 """The APIs that a broker offers, by their keys."""
-
-MEMBER_APIS = APIS | {api.key: api for api in map(_api, FORWARDED)}
-"""The APIs that a member of a cluster offers, by their keys."""
 
 CONTROLLER_APIS: dict[int, Api] = {api.key: api for api in map(_api, OFFERED_BY_CONTROLLER)}
 """The APIs that a controller offers, by their keys."""

@@ -2,12 +2,12 @@
 
 import struct
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from impl.wire.apis import APIS, Api
-from impl.wire.reading import skip_tagged_fields
-from impl.wire.values import DecodeError, Message
-from impl.wire.writing import Parts, size_of, writer_of
+from kspec.impl.wire.apis import APIS, Api
+from kspec.impl.wire.reading import skip_tagged_fields
+from kspec.impl.wire.values import DecodeError, KeptMessage, Message
+from kspec.impl.wire.writing import Part, Parts, joined, size_of, writer_of
 
 HEADER = struct.Struct(">hhih")
 LENGTH = struct.Struct(">i")
@@ -48,14 +48,26 @@ def read_header(frame: memoryview, apis: Mapping[int, Api] = APIS) -> RequestHea
     return RequestHeader(key, version, correlation, client_id, api, end)
 
 
-def framed(api: Api, version: int, correlation: int, message: Message) -> list[Any]:
+def framed(api: Api, version: int, correlation: int, message: Message) -> list[Part]:
     """An answer with its length before it, as parts to be sent one after the other."""
+    if not isinstance(message, KeptMessage):
+        return _framed(api, version, correlation, message)
+    if version not in message.encoded:
+        parts = _framed(api, version, correlation, message)
+        message.encoded[version] = memoryview(joined(parts))[CORRELATION.size :]
+    rest = message.encoded[version]
+    return [CORRELATION.pack(CORRELATION.size - LENGTH.size + len(rest), correlation), rest]
+
+
+def _framed(api: Api, version: int, correlation: int, message: Message) -> list[Part]:
     parts = Parts()
     parts.tail += CORRELATION.pack(0, correlation)
     if version in api.flexible and api.key != API_VERSIONS:
         parts.tail.append(0)
     writer_of(f"{api.name}Response", version)(parts, message)
     finished = parts.finish()
-    size = len(finished[0]) if len(finished) == 1 else sum(map(size_of, finished))
-    LENGTH.pack_into(finished[0], 0, size - LENGTH.size)
+    head = finished[0]
+    assert isinstance(head, bytearray), "the header stands before all parts"
+    size = len(head) if len(finished) == 1 else sum(map(size_of, finished))
+    LENGTH.pack_into(head, 0, size - LENGTH.size)
     return finished

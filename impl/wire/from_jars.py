@@ -1,6 +1,6 @@
 """Write `messages.json` from the schemas inside Kafka's jars.
 
-`python -m impl.wire.from_jars kafka-clients.jar kafka-metadata.jar`
+`python -m kspec.impl.wire.from_jars kafka-clients.jar kafka-metadata.jar`
 
 The jars carry one JSON file with comments for each message. What is kept of it are facts: name, type, versions, default.
 """
@@ -13,7 +13,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from impl.wire.schema import NUMBERS, TABLE, snake_case
+from kspec.impl.wire.schema import NUMBERS, TABLE, snake_case
 
 PRIMITIVES = (*NUMBERS, "bool", "float64", "string", "bytes", "records", "uuid")
 FOLDERS = ("common/message/", "common/metadata/")

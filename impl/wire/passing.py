@@ -8,17 +8,17 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias
 
-from impl.wire.reading import absent
-from impl.wire.schema import Field, schema
-from impl.wire.values import Message
-from impl.wire.writing import MEMORY, is_default
+from kspec.impl.wire.reading import absent
+from kspec.impl.wire.schema import Field, schema
+from kspec.impl.wire.values import Message
+from kspec.impl.wire.writing import MEMORY, is_default
 
 Passer: TypeAlias = Callable[[Any], Any]
 
 
 @cache
 def passer_of(name: str, version: int) -> Passer:
-    """What becomes of a message of this version on its way."""
+    """The function that passes on a message of this version."""
     return _struct_passer(schema(name).fields, version)
 
 
@@ -54,7 +54,7 @@ def _struct_passer(fields: tuple[Field, ...], version: int) -> Passer:
 
 
 def _passed(field: Field, version: int, change: str) -> tuple[str | None, Passer | None]:
-    """What becomes of a field's `value`, as text, and the function that this calls `change`; none if it stays as it is."""
+    """The new text of a field's `value`, and the function that this calls `change`; none if it stays as it is."""
     element = _element_passer(field, version)
     if field.is_array:
         copied = "[*value]" if element is None else f"[*map({change}, value)]"

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias
 
-from impl.wire.schema import Field, Schema, schema
-from impl.wire.values import DecodeError, Message
+from kspec.impl.wire.schema import Field, Schema, schema
+from kspec.impl.wire.values import DecodeError, Message
 
 Reader: TypeAlias = Callable[[memoryview, int], tuple[Any, int]]
 
@@ -122,7 +122,7 @@ def runs_of(fields: list[Field]) -> list[list[Field]]:
 
 
 def absent(field: Field) -> Any:
-    """What a field is in a version that lacks it."""
+    """The value of a field in a version that lacks it."""
     if field.kind == "struct" and not field.is_array and 0 not in field.nullable and field.default is None:
         return Message(**{inner.name: absent(inner) for inner in field.fields})
     return field.default

@@ -2,19 +2,19 @@
 
 import struct
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from impl.wire.reading import read_message, skip_tagged_fields
-from impl.wire.schema import Versions, schema
-from impl.wire.values import DecodeError, Message
-from impl.wire.writing import Parts, joined, size_of, writer_of
+from kspec.impl.wire.reading import read_message, skip_tagged_fields
+from kspec.impl.wire.schema import Versions, schema
+from kspec.impl.wire.values import DecodeError, Message
+from kspec.impl.wire.writing import Part, Parts, joined, size_of, writer_of
 
 _HEAD = struct.Struct(">ihhih")
 _LENGTH, _CORRELATION = struct.Struct(">i"), struct.Struct(">i")
 CLIENT_ID = b"kspec"
 
 
-class Sent(NamedTuple):
+class RequestApi(NamedTuple):
     """An API as the one who asks knows it: its name, key, the versions that can be written, those with a flexible header."""
 
     name: str
@@ -25,13 +25,13 @@ class Sent(NamedTuple):
 
 
 @cache
-def sent(name: str) -> Sent:
+def sent(name: str) -> RequestApi:
     """The facts of an API by its name, such as `Fetch`."""
     request, response = schema(f"{name}Request"), schema(f"{name}Response")
-    return Sent(name, request.key, request.versions, request.flexible, response.flexible)
+    return RequestApi(name, request.key, request.versions, request.flexible, response.flexible)
 
 
-def request_parts(api: Sent, version: int, correlation: int, message: Message) -> list[Any]:
+def request_parts(api: RequestApi, version: int, correlation: int, message: Message) -> list[Part]:
     """A request with its length before it, as parts to be sent one after the other."""
     parts = Parts()
     parts.tail += _HEAD.pack(0, api.key, version, correlation, len(CLIENT_ID)) + CLIENT_ID
@@ -39,7 +39,9 @@ def request_parts(api: Sent, version: int, correlation: int, message: Message) -
         parts.tail.append(0)
     writer_of(f"{api.name}Request", version)(parts, message)
     finished = parts.finish()
-    _LENGTH.pack_into(finished[0], 0, sum(map(size_of, finished)) - _LENGTH.size)
+    head = finished[0]
+    assert isinstance(head, bytearray), "the header stands before all parts"
+    _LENGTH.pack_into(head, 0, sum(map(size_of, finished)) - _LENGTH.size)
     return finished
 
 

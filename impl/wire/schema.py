@@ -1,7 +1,7 @@
 """The fields of Kafka's messages: names, types, and the versions that have them.
 
-The table is `messages.json`, one line for each message. `python -m impl.wire.from_jars JAR...` writes it, from the schemas
-that Kafka's own jars carry. Only facts are taken: names, types, versions, defaults.
+The table is `messages.json`, one line for each message. `python -m kspec.impl.wire.from_jars JAR...` writes it, from the
+schemas that Kafka's own jars carry. Only facts are taken: names, types, versions, defaults.
 """
 
 import json

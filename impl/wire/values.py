@@ -28,6 +28,17 @@ class Message:
             """The fields are known when the program runs."""
 
 
+class KeptMessage(Message):
+    """An answer that is given to many: its bytes are made once for each version. It must not change."""
+
+    __slots__ = ("encoded",)
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.encoded: dict[int, memoryview] = {}
+        """All of a frame but its length and correlation, by the version."""
+
+
 class DecodeError(Exception):
     """Bytes that are no message of the wanted kind: truncated, a negative length, a null where none may be."""
 

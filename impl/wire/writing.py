@@ -7,11 +7,26 @@ writer of a struct is a function whose text is written here, as that of a reader
 import struct
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from impl.wire.reading import FORMATS, is_number, runs_of
-from impl.wire.schema import Field, Schema, schema
-from impl.wire.values import Message
+from kspec.impl.wire.reading import FORMATS, is_number, runs_of
+from kspec.impl.wire.schema import Field, Schema, schema
+from kspec.impl.wire.values import Message
+
+
+class FilePiece(Protocol):
+    """A piece of a file that stands in a message."""
+
+    @property
+    def length(self) -> int:
+        """Its bytes."""
+
+    def bytes(self) -> bytes:
+        """Its content."""
+
+
+Part: TypeAlias = bytes | bytearray | memoryview | FilePiece
+"""A part of a message that is sent as it is, without being copied."""
 
 
 class Parts:
@@ -20,29 +35,29 @@ class Parts:
     __slots__ = ("done", "tail")
 
     def __init__(self) -> None:
-        self.done: list[Any] = []
+        self.done: list[Part] = []
         self.tail = bytearray()
 
-    def add_part(self, part: Any) -> None:
+    def add_part(self, part: Part) -> None:
         """Put bytes, or a piece of a file, behind what is there without copying them."""
         self.done += (self.tail, part)
         self.tail = bytearray()
 
-    def finish(self) -> list[Any]:
+    def finish(self) -> list[Part]:
         """All parts in order, none of them empty."""
         if not self.done and self.tail:
             return [self.tail]
         return [part for part in (*self.done, self.tail) if size_of(part)]
 
 
-def joined(parts: Iterable[Any]) -> bytes:
+def joined(parts: Iterable[Part]) -> bytes:
     """The parts of a message in one piece, those that lie in files read."""
     return b"".join(bytes(part) if isinstance(part, MEMORY) else part.bytes() for part in parts)
 
 
-def size_of(part: Any) -> int:
+def size_of(part: Part) -> int:
     """The bytes of a part; a piece of a file says how long it is."""
-    return len(part) if isinstance(part, MEMORY) else int(part.length)
+    return len(part) if isinstance(part, MEMORY) else part.length
 
 
 MEMORY = (bytes, bytearray, memoryview)
@@ -68,7 +83,7 @@ def write_message(name: str, version: int, message: Message) -> bytes:
     """The bytes of a message."""
     parts = Parts()
     writer_of(name, version)(parts, message)
-    return b"".join(bytes(part) for part in parts.finish())
+    return joined(parts.finish())
 
 
 ONE_BYTE = [bytes((value,)) for value in range(0x80)]
@@ -135,7 +150,7 @@ def _tagged_section(owner: str, fields: list[Field], version: int) -> Callable[[
         for tag, write, value in given:
             inner = Parts()
             write(inner, value)
-            written = b"".join(bytes(part) for part in inner.finish())
+            written = joined(inner.finish())
             parts.tail += tag
             parts.tail += unsigned_varint(len(written))
             parts.tail += written

@@ -1,28 +1,29 @@
-"""The answers of one connection: they leave in the order of the requests, whenever they are ready."""
+"""The responses of one connection, which are sent in the order of the requests, whenever they are ready."""
 
 from collections import deque
-from typing import Any
+
+from kspec.impl.wire.writing import Part
 
 
 class Answers:
-    """The requests that have no answer yet, or whose answer waits for an earlier one."""
+    """The requests without a response, or whose response waits for an earlier one."""
 
     __slots__ = ("_first_place", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: deque[list[Any] | None] = deque()
+        self._waiting: deque[list[Part] | None] = deque()
         self._first_place = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def new_place(self) -> int:
-        """A place for the answer of the request that has just come."""
+        """A place for the response to the request that has just arrived."""
         self._waiting.append(None)
         return self._first_place + len(self._waiting) - 1
 
-    def put(self, place: int, parts: list[Any]) -> list[list[Any]]:
-        """An answer is ready: those that can leave now, in their order. One without parts is none."""
+    def put(self, place: int, parts: list[Part]) -> list[list[Part]]:
+        """Take a response; all responses that can be sent now, in their order. One without parts is none."""
         waiting = self._waiting
         waiting[place - self._first_place] = parts
         ready = []
@@ -33,5 +34,5 @@ class Answers:
         return ready
 
     def clear(self) -> None:
-        """Nobody waits any more."""
+        """Drop all requests."""
         self._waiting.clear()

@@ -1,7 +1,7 @@
 """Connections that this process opens: to the controller and to other brokers, one for each purpose.
 
-A connection is opened when something is to be asked, asks first which versions the other side knows, and has one request
-under way at a time. When it is lost, who waits is told that there is no answer.
+A connection is opened with the first request, asks for the versions of the other side first, and has one request in flight
+at a time. When it is lost, all requests that wait get no response.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ import socket
 from collections import deque
 from collections.abc import Callable
 
-from impl.broker.calls import Ask
-from impl.broker.calls import Channel as Name
-from impl.server.network.connection import Connection, configure
-from impl.wire.requests import read_response, request_parts, sent
-from impl.wire.values import DecodeError, Message
+from kspec.impl.broker.calls import Ask
+from kspec.impl.broker.calls import ChannelKey as Name
+from kspec.impl.server.network.connection import Connection, configure
+from kspec.impl.wire.requests import read_response, request_parts, sent
+from kspec.impl.wire.values import DecodeError, Message
 
 LOG = logging.getLogger("kspec.channels")
 
@@ -40,10 +40,10 @@ class Channel:
         self._correlation = 0
         self._timer: asyncio.TimerHandle | None = None
         self._hello = Ask(name, "ApiVersions", Message(), lambda answer, now: [])
-        """The first request of a connection, whose answer nobody else wants."""
+        """The first request of a connection, whose response the channel itself takes."""
 
     def ask(self, asked: Ask, address: Address | None) -> None:
-        """Send a request when its turn comes. Without an address there is no answer."""
+        """Send a request when its turn comes. Without an address it gets no response."""
         if address is None:
             self._loop.call_soon(self._answered, asked, None)
             return
@@ -53,7 +53,7 @@ class Channel:
         elif self._connecting is None:
             self._connect(address)
 
-    # ---- connecting
+    # ---- connections
 
     def _connect(self, address: Address) -> None:
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -79,7 +79,7 @@ class Channel:
         self._connection = Connection(self._loop, sock, self, address)
         self._send(self._hello, 0)
 
-    # ---- sending
+    # ---- requests
 
     def _next(self) -> None:
         if self._under_way is None and self._waiting and self._versions and self._connection is not None:
@@ -106,7 +106,7 @@ class Channel:
         self._version = version
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         self._wait(asked.timeout_ms / 1000)
-        connection.answer(connection.new_place(), request_parts(sent(asked.api), version, self._correlation, asked.message))
+        connection.send(request_parts(sent(asked.api), version, self._correlation, asked.message))
 
     def _wait(self, seconds: float) -> None:
         self._stop_waiting()
@@ -123,25 +123,25 @@ class Channel:
         self.close()
         self._fail()
 
-    # ---- receiving, as the owner of a connection
+    # ---- responses, as the owner of a connection
 
     def may_read(self, size: int) -> bool:
-        """An answer is read whatever its size: it was asked for, with limits."""
+        """Allow a response of any size: its request has limits."""
         return True
 
     def begin(self) -> None:
-        """Answers are taken one by one."""
+        """Do nothing: responses are taken one by one."""
 
     def settle(self, connection: Connection, last: bool) -> None:
-        """Nothing was put off."""
+        """Do nothing: no work was postponed."""
 
     def on_frame(self, connection: Connection, frame: memoryview) -> None:
-        """An answer."""
+        """Take a response."""
         asked, self._under_way = self._under_way, None
         self._stop_waiting()
         try:
             if asked is None:
-                raise DecodeError("an answer that nobody waits for")
+                raise DecodeError("a response without a request")
             correlation, message = read_response(asked.api, self._version, frame)
             if correlation != self._correlation:
                 raise DecodeError(f"the answer to request {correlation}, not {self._correlation}")
@@ -157,13 +157,13 @@ class Channel:
         self._next()
 
     def on_closed(self, connection: Connection) -> None:
-        """The other side has closed the connection, or it is lost."""
+        """Fail all requests: the connection is closed by the other side, or lost."""
         self._connection = None
         self._versions = {}
         self._fail()
 
     def _fail(self) -> None:
-        """Nobody who waits gets an answer."""
+        """Let all waiting requests go without a response."""
         self._stop_waiting()
         if self._connecting is not None:
             self._loop.remove_writer(self._connecting.fileno())
@@ -177,13 +177,13 @@ class Channel:
                 self._answered(asked, None)
 
     def close(self) -> None:
-        """Close the connection; who waits is told."""
+        """Close the connection; waiting requests get no response."""
         if self._connection is not None:
             self._connection.close()
 
 
 class Channels:
-    """All channels of this process. `address_of` says where a node is reached now."""
+    """All channels of this process. `address_of`: the present address of a node."""
 
     def __init__(
         self,

@@ -1,23 +1,22 @@
-"""What a connection receives, as frames: in memory that all connections share, one after the other.
+"""A connection's received bytes, as frames: in memory that all connections share, one after the other.
 
-A connection takes the memory up when something has come, and puts aside what it has not handled before another has its turn.
-Frames are views into the memory: nothing is copied but the part of a frame that is put aside. A large frame is received into
-memory of its own.
+A connection takes the memory when its socket is readable, and copies its unhandled bytes before another has its turn. Frames
+are views into the memory: nothing else is copied. A large frame is received into memory of its own.
 """
 
 import socket
 from struct import Struct
 from typing import Protocol
 
-from spec.broker.clients.versions import check_frame_size
+from kspec.spec.broker.clients.versions import check_frame_size
 
 SIZE = Struct(">i")
 
 SHARED = 1 << 20
-"""Bytes of the shared memory. With more it would not stay in a processor's cache."""
+"""Bytes of the shared memory: few enough to stay in a processor's cache."""
 
 AT_ONCE = 128 << 10
-"""Bytes that are received before they are handled: they are then still in a processor's cache."""
+"""Bytes that are received before they are handled: few enough to be still in a processor's cache."""
 
 LARGE_AT_ONCE = 2 << 20
 """Bytes of a large frame that are received before other connections have their turn."""
@@ -25,44 +24,47 @@ LARGE_AT_ONCE = 2 << 20
 LARGE = 128 << 10
 """Frames above this size are received into memory of their own."""
 
+FIRST_PART = 1 << 20
+"""The first piece of memory for a large frame. It gets more when that is full: its announced size may be a lie."""
+
 SCRATCH = 8 << 10
-"""Bytes that are received behind a large frame, until the size of the next one is known: that may be large, too."""
+"""Bytes that are received behind a large frame, until the size of the next one is known, which may be large, too."""
 
 COPIED = 4 << 10
-"""Frames up to this size are copied: whoever keeps a view into a small one shall not hold all that came with it."""
+"""The largest frame that is copied, so that a kept view into a small frame does not keep the shared memory."""
 
 MOST_SPARES, LARGEST_SPARE = 2, 8 << 20
-"""How much memory for large frames is kept to be used again: so many pieces of so many bytes at most."""
+"""The memory for large frames that is kept for reuse: the largest number of pieces, and the largest piece (bytes)."""
 
 
 class RefusedFrameError(Exception):
     """A frame that is not received."""
 
 
-class Limits(Protocol):
-    """Who says which frames are received."""
+class ReceiveLimits(Protocol):
+    """The limits of the frames that are received."""
 
     largest_frame: int
 
     def may_read(self, size: int) -> bool:
-        """Whether there is room for a frame of this size."""
+        """Whether there is memory for a frame of this size."""
 
 
 class Spares:
-    """Memory that frames were received into, to be used again: the system takes as long to give some as to fill it."""
+    """Memory of received frames for reuse: a new allocation takes as long as to fill it."""
 
     def __init__(self) -> None:
         self._free: list[bytearray] = []
 
     def take(self, size: int) -> bytearray:
-        """At least so many bytes, with any content."""
+        """Memory for so many bytes, with any content; if none is free, a new first piece."""
         for number, memory in enumerate(self._free):
             if len(memory) >= size:
                 return self._free.pop(number)
-        return bytearray(size)
+        return bytearray(min(size, FIRST_PART))
 
     def give(self, memory: bytearray) -> None:
-        """Take memory back, if nobody has a view into it; of what is too much, the smallest goes."""
+        """Take memory back, unless there are views into it; of too many pieces the smallest is dropped."""
         if len(memory) > LARGEST_SPARE or has_views(memory):
             return
         self._free.append(memory)
@@ -71,7 +73,7 @@ class Spares:
 
 
 def has_views(memory: bytearray) -> bool:
-    """Whether somebody has a view into some memory, whose size can then not be changed."""
+    """Whether there are views into some memory: its size cannot be changed then."""
     try:
         memory.append(memory.pop())
     except BufferError:
@@ -79,24 +81,24 @@ def has_views(memory: bytearray) -> bool:
     return False
 
 
-class Shared:
-    """The shared memory. Whoever keeps a view keeps all of it, and the next one gets another."""
+class SharedMemory:
+    """The shared memory. A kept view keeps all of it; then the next connection gets new memory."""
 
     def __init__(self) -> None:
         self.memory = bytearray(SHARED)
 
     def free(self) -> bytearray:
-        """Memory that nobody looks at."""
+        """Memory without views into it."""
         if has_views(self.memory):
             self.memory = bytearray(SHARED)
         return self.memory
 
 
 SPARES = Spares()
-"""Those of this process: connections receive one after the other."""
+"""The spares of this process: connections receive one after the other."""
 
-SHARED_MEMORY = Shared()
-"""That of this process."""
+SHARED_MEMORY = SharedMemory()
+"""The shared memory of this process."""
 
 
 class Frames:
@@ -116,13 +118,13 @@ class Frames:
         "_was_large",
     )
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ReceiveLimits) -> None:
         self._limits = limits
         self._rest = b""
-        """What was put aside."""
+        """The unhandled bytes that were copied out of the shared memory."""
         self._memory = SHARED_MEMORY.memory
         self._start = self._end = 0
-        """Where in the shared memory that lies which was received and not handled."""
+        """The unhandled bytes in the shared memory: their first place, and the end."""
         self._large: bytearray | None = None
         """Memory for the large frame that is being received, which may be larger than the frame."""
         self._size = self._filled = 0
@@ -130,12 +132,12 @@ class Frames:
         """The memory of the large frame that is being handled."""
         self._was_large = False
         self._is_drained = False
-        """Whether nothing was left to be received of the large frame."""
+        """Whether the socket was empty after the last part of the large frame."""
 
     @property
     def held_bytes(self) -> int:
-        """Memory that is held while other connections have their turn."""
-        return (self._size if self._large is not None else 0) + len(self._rest)
+        """The memory that is held while other connections have their turn (bytes)."""
+        return (len(self._large) if self._large is not None else 0) + len(self._rest)
 
     @property
     def has_rest(self) -> bool:
@@ -144,16 +146,16 @@ class Frames:
 
     @property
     def unsettled_bytes(self) -> int:
-        """Bytes of frames that were handled since `take_up` or `settled`."""
+        """The bytes of frames that were handled since `take_up` or `settled`."""
         return self._start
 
     @property
     def has_part(self) -> bool:
-        """Whether a part of a frame is there, and the rest of it may be there to be received."""
+        """Whether a part of a frame is there, and the socket may have more of it."""
         return self._end > self._start or (self._large is not None and not self._is_drained)
 
     def take_up(self) -> None:
-        """The shared memory is this connection's from now on."""
+        """Begin a turn of this connection on the shared memory."""
         rest, self._rest = self._rest, b""
         self._begin_with(rest)
 
@@ -163,7 +165,7 @@ class Frames:
         self._memory[: self._end] = rest
 
     def settled(self) -> None:
-        """Nobody needs the frames any more that were given: what follows is received from the memory's start on."""
+        """Free the memory of handled frames: the next bytes are received from the memory's start on."""
         if self._lent is not None:
             lent, self._lent = self._lent, None
             SPARES.give(lent)
@@ -171,7 +173,7 @@ class Frames:
             self._begin_with(bytes(memoryview(self._memory)[self._start : self._end]))
 
     def put_aside(self) -> None:
-        """Another connection may have the shared memory now.
+        """Copy the unhandled bytes out of the shared memory, which another connection may use then.
 
         Raises: `RefusedFrameError`, if this one may not keep a part of a frame.
         """
@@ -183,13 +185,15 @@ class Frames:
                 raise RefusedFrameError(f"no memory for a frame of {size} bytes")
 
     def forget(self) -> None:
-        """The connection is closed."""
+        """Drop all memory: the connection is closed."""
         self._rest, self._large, self._lent = b"", None, None
         self._start = self._end = 0
 
     def receive(self, sock: socket.socket) -> tuple[int, bool]:
-        """Receive what is there: how many bytes, and whether there was room for no more. Raises: `OSError`."""
+        """Receive once: the number of bytes, and whether there was room for no more. Raises: `OSError`."""
         if self._large is not None:
+            if self._filled == len(self._large):
+                self._large += bytes(min(self._filled, self._size - self._filled))
             count = self._receive_large(memoryview(self._large), sock)
             return count, not self._is_drained
         room = SCRATCH if self._was_large else min(AT_ONCE, SHARED - self._end)
@@ -198,13 +202,13 @@ class Frames:
         return count, count == room
 
     def _receive_large(self, memory: memoryview, sock: socket.socket) -> int:
-        """Receive as much of a large frame as is there: it comes in many pieces, as large as the system's buffers are."""
+        """Receive as much of a large frame as the socket has: it comes in pieces of the size of the system's buffers."""
         before = self._filled
-        end = min(self._size, before + LARGE_AT_ONCE)
+        end = min(self._size, len(memory), before + LARGE_AT_ONCE)
         self._is_drained = False
         while self._filled < end:
             try:
-                count = sock.recv_into(memory[self._filled : self._size])
+                count = sock.recv_into(memory[self._filled : min(self._size, len(memory))])
             except (BlockingIOError, InterruptedError):
                 if self._filled == before:
                     raise
@@ -236,7 +240,7 @@ class Frames:
         return frame if size > COPIED else memoryview(bytes(frame))
 
     def _begin_large(self, size: int, start: int) -> None:
-        """Go on in memory of its own with a frame of which only a part has come."""
+        """Move the first part of a large frame into memory of its own."""
         if not self._limits.may_read(size):
             raise RefusedFrameError(f"no memory for a frame of {size} bytes")
         self._large, self._size, self._filled = SPARES.take(size), size, self._end - start

@@ -1,0 +1,115 @@
+"""The active controller: `spec`'s handlers decide, the metadata log keeps, the image shows the outcome.
+
+A decision changes its shape once on the way to the log: what was decided here is not read again.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, TypeVarTuple, assert_never
+
+from kspec.impl.metadata.image import ClusterImage, key_of
+from kspec.impl.metadata.records import LogRecord, from_spec
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.controller.state import Answer, AppendRecords, ControllerState, ControllerStep, activate
+from kspec.spec.metadata import MetadataRecord, PartitionChangeRecord, replay_all
+from kspec.spec.step import Reply
+from kspec.spec.topics import TopicIdPartition
+from kspec.spec.values import Epoch, Instant, MonotonicMs, Offset
+
+RequestT = TypeVar("RequestT")
+AnswerT = TypeVar("AnswerT", bound=Answer)
+Given = TypeVarTuple("Given")
+
+
+class ControllerHandler(Protocol[*Given]):
+    """A handler of `spec` that a controller calls."""
+
+    def __call__(self, controller: Controller, state: ControllerState, /, *given: *Given) -> ControllerStep:
+        """Handle a request or an event."""
+
+
+class StepRecorder(Protocol):
+    """A recorder of steps: of the handler, who handles, the state that it read, what it was given, what came of it.
+
+    Who handles is none where the handler does not ask that.
+    """
+
+    def __call__(
+        self, handler: Callable[..., object], party: object, state: object, given: tuple[object, ...], outcome: object, /
+    ) -> None:
+        """Take note of a step."""
+
+
+class ActiveController:
+    """The controller in this process: its rules and settings, its state, and the image of what is stored."""
+
+    def __init__(self, controller: Controller, controller_epoch: Epoch, image: ClusterImage, now_ms: MonotonicMs) -> None:
+        self.controller = controller
+        self.image = image
+        self.state: ControllerState = activate(controller_epoch, image.spec, now_ms)
+        self.note: StepRecorder | None = None
+        """Called with each step of a handler, if steps are recorded."""
+
+    def decide(
+        self,
+        handler: ControllerHandler[RequestT, MonotonicMs],
+        request: RequestT,
+        now: Instant,
+        kind: type[AnswerT],
+    ) -> tuple[AnswerT, list[LogRecord]]:
+        """Call a handler of the controller: its answer, of this kind, and the records that it wants in the metadata log.
+
+        The new state counts at once for the next decision; the image follows when the records are stored.
+        """
+        answer, records = self._call(handler, request, now.monotonic)
+        assert isinstance(answer, kind), f"{request} is answered with {answer}"
+        return answer, records
+
+    def decide_event(self, handler: ControllerHandler[*Given], *given: *Given) -> list[LogRecord]:
+        """As `decide`, of an event that is no request: the time is up, or a setting has changed."""
+        answer, records = self._call(handler, *given)
+        assert answer is None, f"an event is answered with {answer}"
+        return records
+
+    def _call(self, handler: ControllerHandler[*Given], *given: *Given) -> tuple[Answer | None, list[LogRecord]]:
+        before = self.state
+        step = handler(self.controller, before, *given)
+        if self.note is not None:
+            self.note(handler, self.controller, before, given, step)
+        self.state = step.state
+        answer: Answer | None = None
+        records: list[LogRecord] = []
+        for effect in step.effects:
+            match effect:
+                case AppendRecords():
+                    records = self._as_logged(effect.records)
+                case Reply():
+                    answer = effect.message
+                case _:
+                    assert_never(effect)
+        return answer, records
+
+    def add(self, records: tuple[MetadataRecord, ...]) -> list[LogRecord]:
+        """Records that no handler decides, as the metadata log has them: they count at once for the next decision."""
+        self.state = self.state._replace(image=replay_all(self.state.image, records))
+        return self._as_logged(records)
+
+    def _as_logged(self, records: tuple[MetadataRecord, ...]) -> list[LogRecord]:
+        return [from_spec(record, self._key_of(record)) for record in records]
+
+    def _key_of(self, record: MetadataRecord) -> TopicIdPartition | None:
+        return key_of(self.state.image, record.partition_id) if isinstance(record, PartitionChangeRecord) else None
+
+    def go_to(self, end_offset: Offset) -> None:
+        """The metadata log goes up to an offset, and says nothing more: it has a control record there."""
+        self.image.go_to(end_offset)
+        self.state = self.state._replace(image=self.image.spec)
+
+    def stored(self, records: Sequence[LogRecord]) -> None:
+        """The records that were decided are on the disk: they count from now on."""
+        ahead = self.state.image.end_offset - self.image.spec.end_offset
+        assert ahead == len(records), f"{ahead} records were decided on, and {len(records)} are stored"
+        self.image.decided(self.state.image, records)
+
+    def not_stored(self) -> None:
+        """The metadata log took nothing: what was decided is forgotten."""
+        self.state = self.state._replace(image=self.image.spec)

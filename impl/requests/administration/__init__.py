@@ -1,0 +1,1 @@
+"""Requests of administrators: to the controller, and about features that there are not."""
