@@ -1,0 +1,178 @@
+"""The parts of a cluster: its nodes, their ports, and their settings."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+HOST = "127.0.0.1"
+CONTROLLER, CONTROLLER_ID = "controller", 100
+MOST_BROKERS = 99
+CLUSTER_ID = "a3NwZWMtY2x1c3Rlci1ub2RlcQ"
+"""The cluster's id: 16 bytes in URL-safe base64, as Kafka's."""
+
+BROKER, CONTROLLER_ROLE, BOTH = "broker", "controller", "broker,controller"
+
+
+class ClusterError(Exception):
+    """A cluster that cannot start or go on: the reason in one line."""
+
+
+class UsageError(ClusterError):
+    """A request for a cluster that is impossible: the reason in one line."""
+
+
+class Node(NamedTuple):
+    """One process of the cluster. `name` is its key among the process ids: a broker's id, or `controller`.
+
+    `port`: on which it listens; `told`: its advertised port, which may be a proxy's.
+    """
+
+    name: str
+    node_id: int
+    roles: str
+    folder: Path
+    port: int
+    told: int
+    properties: Mapping[str, str]
+
+    @property
+    def file(self) -> Path:
+        """Its settings."""
+        return self.folder / "server.properties"
+
+    @property
+    def data(self) -> Path:
+        """Its log directory."""
+        return self.folder / "data"
+
+    @property
+    def is_formatted(self) -> bool:
+        """Whether its log directory is formatted."""
+        return (self.data / "meta.properties").exists()
+
+    @property
+    def clock(self) -> Path:
+        """The file with the offset of its wall clock, if the program reads one."""
+        return self.folder / "clock"
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it serves clients."""
+        return self.roles != CONTROLLER_ROLE
+
+    @property
+    def address(self) -> str:
+        """Its advertised address."""
+        return f"{HOST}:{self.told}"
+
+    def __str__(self) -> str:
+        return f"broker {self.name}" if self.is_broker else "the controller"
+
+
+class Program(Protocol):
+    """A program that runs as a node: a broker of this project, or another one."""
+
+    ready: str
+    """A regular expression for the line of its output by which it serves."""
+
+    def prepare(self, node: Node) -> None:
+        """Prepare a node's folder for its start."""
+
+    def command(self, node: Node, start: int) -> Sequence[str]:
+        """The command of a node that is started for the `start`-th time."""
+
+
+class Ports(NamedTuple):
+    """Ports of the nodes and their advertised ports, by the nodes' names; `controller` for that side of a combined node."""
+
+    listens: Mapping[str, int]
+    told: Mapping[str, int]
+
+
+def ports_from(first: int, brokers: int) -> Ports:
+    """Broker N on the first port plus N-1, and the controller behind the last. Raises: `UsageError`."""
+    if not 0 < first <= 65535 - brokers:
+        raise UsageError(f"the ports of {brokers} brokers and a controller begin at 1 to {65535 - brokers}, not at {first}")
+    names = [str(number) for number in range(1, brokers + 1)] + [CONTROLLER]
+    ports = dict(zip(names, range(first, first + brokers + 1), strict=True))
+    return Ports(ports, ports)
+
+
+def ports_behind(first: int, brokers: int) -> Ports:
+    """Advertised ports as those of `ports_from`, behind which each node listens on another. Raises: `UsageError`."""
+    told, listens = ports_from(first, brokers), ports_from(first + brokers + 1, brokers)
+    return Ports(listens.listens, told.told)
+
+
+def nodes_of(
+    folder: Path, brokers: int, ports: Ports, overrides: Mapping[str, str], *, combined: bool = False
+) -> list[Node]:
+    """The controller and the brokers; or one node that is both.
+
+    `overrides`: settings for all nodes, in place of the cluster's defaults. Raises: `UsageError`.
+    """
+    if not 1 <= brokers <= MOST_BROKERS:
+        raise UsageError(f"a cluster has 1 to {MOST_BROKERS} brokers, not {brokers}")
+    if combined and brokers > 1:
+        raise UsageError("only a single broker can be the controller as well")
+    settings = {**defaults(brokers), **overrides}
+    names = [str(number) for number in range(1, brokers + 1)]
+    roles = dict.fromkeys(names, BOTH if combined else BROKER)
+    if not combined:
+        roles = {CONTROLLER: CONTROLLER_ROLE, **roles}
+    return [_node(folder / name, name, role, ports, settings) for name, role in roles.items()]
+
+
+def defaults(brokers: int) -> dict[str, str]:
+    """Settings of a cluster of this size that tolerates the loss of one broker."""
+    copies, enough = str(min(3, brokers)), str(min(2, brokers))
+    return {
+        "default.replication.factor": copies,
+        "min.insync.replicas": enough,
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": enough,
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+def _node(folder: Path, name: str, roles: str, ports: Ports, settings: Mapping[str, str]) -> Node:
+    node_id = CONTROLLER_ID if name == CONTROLLER else int(name)
+    controller = f"CONTROLLER://{HOST}"
+    listens, told = f"PLAINTEXT://{HOST}:{ports.listens[name]}", f"PLAINTEXT://{HOST}:{ports.told[name]}"
+    voter = node_id if roles != BROKER else CONTROLLER_ID
+    at = ports.told[CONTROLLER]
+    if roles == CONTROLLER_ROLE:
+        listens, told = f"{controller}:{ports.listens[CONTROLLER]}", f"{controller}:{at}"
+        at = ports.listens[CONTROLLER]
+    elif roles == BOTH:
+        listens = f"{listens},{controller}:{ports.listens[CONTROLLER]}"
+    properties = {
+        "process.roles": roles,
+        "node.id": str(node_id),
+        "cluster.id": CLUSTER_ID,
+        "controller.quorum.voters": f"{voter}@{HOST}:{at}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": listens,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": str(folder / "data"),
+        **settings,
+    }
+    if ports.told[name] != ports.listens[name]:
+        properties["advertised.listeners"] = told
+    if roles != CONTROLLER_ROLE:
+        properties["inter.broker.listener.name"] = "PLAINTEXT"
+    return Node(name, node_id, roles, folder, ports.listens[name], ports.told[name], properties)
+
+
+def by_node(text: str | None, nodes: Sequence[str], *, otherwise: str | None) -> dict[str, str | None]:
+    """A choice for all nodes (`3.9`), or one for each (`1=3.9,2=next`). Raises: `UsageError`."""
+    if text is None or "=" not in text:
+        return dict.fromkeys(nodes, text if text is not None else otherwise)
+    found: dict[str, str | None] = dict.fromkeys(nodes, otherwise)
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals or not value or name not in found:
+            raise UsageError(f"{part!r} is not NODE=VALUE with one of the nodes {', '.join(nodes)}")
+        found[name] = value
+    return found

@@ -1,0 +1,1 @@
+"""Properties of single steps and states of simulated clusters, by subject."""

@@ -1,0 +1,1 @@
+"""Clients of the simulated cluster: of partitions, of groups, and its operator."""

@@ -1,0 +1,1 @@
+"""Kinds of faults in simulated clusters: a class for each, by what it happens to."""
