@@ -5,21 +5,21 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from conformance.cluster.acts import Schedule
-from conformance.cluster.losses import ALL, LEADER, LOSSES
-from conformance.cluster.translation import NotPlayedError, schedule_of
-from conformance.wire.cases.rules import Rule, rule_of
-from model_check.core.exploration import Limits, Trace
-from model_check.core.model import Model
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled.search import explore
-from model_check.engines.simulation.walks import trace_of, walks
-from model_check.models import MODELS
-from model_check.reports.mutants import ALL_MUTANTS, HUNTS, weakened
-from model_check.reports.studies.catalogue import STUDIES
-from spec.broker.rules.produce import check_produce
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.kraft import KRAFT_NEXT
+from kspec.conformance.cluster.translation import NotTranslatedError, schedule_of
+from kspec.conformance.wire.cases.rules import Rule, rule_of
+from kspec.model_check.core.exploration import Limits, Trace
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.engines.simulation.walks import trace_of, walks
+from kspec.model_check.models import MODELS
+from kspec.model_check.reports.mutants import ALL_MUTANTS, HUNTS, weakened
+from kspec.model_check.reports.studies.catalogue import STUDIES
+from kspec.spec.broker.rules.produce import check_produce
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.trials.faults.plans.losses import LOSSES
+from kspec.trials.faults.plans.steps import ALL, LEADER, Schedule
 
 LOST_BY_LEADER = "acks-1/leader-dies-alone"
 RANDOM = "random/seed-"
@@ -37,15 +37,15 @@ WALK: Mapping[str, Any] = {
 
 DEPTH = 40
 WEIGHTS: Mapping[str, int] = {"Fetch": 6, "ReplayMetadata": 6, "Produce": 12, "FetchUnanswered": 1, "CreatePartition": 50}
-"""How likely each action is in a walk, beside 2 of all others."""
+"""The weight of each action in a walk, beside 2 of all others."""
 
 ORDINARY = 2
 
 
-class Case(NamedTuple):
-    """One case. `source`: a mutant of the rules, for a seed nothing; `guards`: the properties of the model it is about.
+class ClusterCase(NamedTuple):
+    """One case. `source`: a mutant of the rules, empty for a seed; `guards`: the properties of the model it is about.
 
-    `acks`: what producers wait for. With 1, what was acknowledged may be lost, and the case is there to find that.
+    `acks`: of the producers. With 1 acknowledged records may be lost, and the case shows that such losses are found.
     """
 
     name: str
@@ -60,10 +60,10 @@ class Case(NamedTuple):
     by_hand: bool = False
 
 
-class Played(NamedTuple):
-    """A case with its run: the model's steps in words, and the acts."""
+class ScheduledCase(NamedTuple):
+    """A case with its run: the model's steps in words, and the schedule for a cluster."""
 
-    case: Case
+    case: ClusterCase
     run: tuple[str, ...]
     schedule: Schedule
 
@@ -85,66 +85,68 @@ REFUSED: Mapping[str, str] = {
 
 
 @cache
-def all_cases() -> tuple[Case, ...]:
+def all_cases() -> tuple[ClusterCase, ...]:
     """All cases but the random ones, by name."""
     found = [_case_of(name) for name in HUNTS if name not in REFUSED and not _late(HUNTS[name])]
     return tuple(sorted([*found, *map(_loss_of, LOSSES), _of_acks_1()]))
 
 
 def _late(bounds: Mapping[str, Any]) -> bool:
-    """Whether a run needs what no driver can do: a message that is late, a reassignment."""
+    """Whether a run needs an ability that no driver has: a message that is late, a reassignment."""
     return any(bounds.get(name) for name in ("late_fetches", "late_proposals", "late_registrations", "reassignments"))
 
 
-def _case_of(mutant: str) -> Case:
-    """The shortest run of the model in which a weakened rule does harm."""
+def _case_of(mutant: str) -> ClusterCase:
+    """The case of the shortest run of the model in which a weakened rule violates a property."""
     summary = ALL_MUTANTS[mutant].summary
     title = f"What happens in the shortest run of the model in which it goes wrong that {summary}."
     return _about(mutant, "rules", title)
 
 
-def _loss_of(mutant: str) -> Case:
-    """A run that is written by hand, in which a weakened rule loses records of real processes."""
+def _loss_of(mutant: str) -> ClusterCase:
+    """The case of a run written by hand, in which a weakened rule loses records of real processes."""
     return _about(mutant, "losses", LOSSES[mutant].title)._replace(acks=LOSSES[mutant].acks, by_hand=True)
 
 
-def _about(mutant: str, family: str, title: str) -> Case:
+def _about(mutant: str, family: str, title: str) -> ClusterCase:
     entry = ALL_MUTANTS[mutant]
     protocol = BROKER_NEXT if hasattr(BROKER_NEXT, entry.field) else KRAFT_NEXT
     rule = rule_of(getattr(protocol, entry.field))
     studies = [one for one in STUDIES if one.failing.parameters.get("mutant") == mutant]
     texts = [entry.summary, rule.doc, *(one.reference for one in studies)]
     issues = dict.fromkeys(name for text in texts for name in re.findall(r"(?:KIP|KAFKA)-\d+", text))
-    return Case(f"{family}/{entry.field}/{mutant}", title, entry.field, rule, tuple(issues), _guards(mutant), source=mutant)
+    return ClusterCase(
+        f"{family}/{entry.field}/{mutant}", title, entry.field, rule, tuple(issues), _guards(mutant), source=mutant
+    )
 
 
 def _guards(mutant: str) -> tuple[str, ...]:
     return ("CommittedOnNextLeader", "AcknowledgedOnNextLeader") if mutant else ()
 
 
-def _of_acks_1() -> Case:
+def _of_acks_1() -> ClusterCase:
     title = "A leader acknowledges by itself, and dies before its followers have fetched: what it acknowledged is lost."
     rule = rule_of(check_produce)
-    return Case(LOST_BY_LEADER, title, "acks-1", rule, ("KIP-966",), ("AcknowledgedOnNextLeader",), LEADER)
+    return ClusterCase(LOST_BY_LEADER, title, "acks-1", rule, ("KIP-966",), ("AcknowledgedOnNextLeader",), LEADER)
 
 
-def random_case(seed: int, acks: str = ALL) -> Case:
+def random_case(seed: int, acks: str = ALL) -> ClusterCase:
     """The case of a seed: a random walk through the model."""
     title = "A random walk through the model: elections, slow followers, sessions that end, brokers that stop."
     rule = rule_of(BROKER_NEXT.may_advance)
-    return Case(f"{RANDOM}{seed}", title, "random", rule, (), _guards("any"), acks, seed=seed)
+    return ClusterCase(f"{RANDOM}{seed}", title, "random", rule, (), _guards("any"), acks, seed=seed)
 
 
-def played(case: Case) -> Played:
-    """The case with its run. Raises: `NotPlayedError`."""
+def scheduled(case: ClusterCase) -> ScheduledCase:
+    """The case with its run. Raises: `NotTranslatedError`."""
     if case.by_hand:
-        return Played(case, (), LOSSES[case.source].schedule)
+        return ScheduledCase(case, (), LOSSES[case.source].schedule)
     model, trace = _run_of(case)
     run = tuple(step.action.label for step in trace if step.action is not None)
-    return Played(case, run, schedule_of(model, trace))
+    return ScheduledCase(case, run, schedule_of(model, trace))
 
 
-def _run_of(case: Case) -> tuple[Model, Trace]:
+def _run_of(case: ClusterCase) -> tuple[Model, Trace]:
     if case.seed:
         return _walk(case.seed)
     if case.source:
@@ -162,7 +164,7 @@ def _shortest(parameters: Mapping[str, Any], names: Iterable[str]) -> tuple[Mode
     for verdict in explore(model, properties, Limits(), symmetry=Symmetry(model)).verdicts:
         if verdict.trace is not None:
             return model, verdict.trace
-    raise NotPlayedError("the model has no run that violates a property within the bounds")
+    raise NotTranslatedError("the model has no run that violates a property within the bounds")
 
 
 def _walk(seed: int) -> tuple[Model, Trace]:

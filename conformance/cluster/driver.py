@@ -1,7 +1,7 @@
-"""What is asked of a cluster under test: to start, and to suffer faults.
+"""The interface of a driver, which starts a cluster under test and brings faults about.
 
-A driver is about fifty lines. Whoever has a cluster of another program writes one, in a file of his own, and names it on the
-command line: `--driver FILE.py:NAME`. NAME takes a folder (`Path`) and gives the driver.
+A driver is about fifty lines. One for a cluster of another program is a file of its own that is named on the command line:
+`--driver FILE.py:NAME`. NAME takes a folder (`Path`) and returns the driver.
 """
 
 import runpy
@@ -9,33 +9,49 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-CONTROLLER, CLIENTS = "controller", "clients"
-"""Ends of a link that are no brokers: the active controller; producers and consumers."""
-
-Link = tuple[str, str]
-"""A direction: from whom to whom. What is sent this way does not arrive while it is cut."""
+from kspec.trials.faults.links import Link
+from kspec.trials.faults.plans.steps import Schedule, StepKind
 
 STOP, KILL, PAUSE, PARTITION, ELECT, ERASE = "stop", "kill", "pause", "partition", "elect", "erase"
 ABILITIES: Mapping[str, str] = {
     STOP: "a broker is shut down in order",
     KILL: "a broker is ended without warning, as by SIGKILL",
-    PAUSE: "a broker stands still, as by SIGSTOP, and goes on",
-    PARTITION: "what one sends to another does not arrive: brokers, the controller, clients",
+    PAUSE: "a broker is paused, as by SIGSTOP, and resumed",
+    PARTITION: "messages from one to another do not arrive: brokers, the controller, clients",
     ELECT: "the leadership of a partition goes to another replica that is in sync, without a failure",
     ERASE: "a broker that is down loses all its records, as on a new disk, and can be started again",
 }
-"""What a driver may be able to do. A case that needs more than its driver can do is *not applicable*."""
+"""Abilities that a driver may have. A case that needs more than its driver can do is *not applicable*."""
+
+
+NEEDS = {
+    StepKind.CUT: PARTITION,
+    StepKind.ELECT: ELECT,
+    StepKind.KILL: KILL,
+    StepKind.STOP: STOP,
+    StepKind.PAUSE: PAUSE,
+    StepKind.ERASE: ERASE,
+}
+"""The ability that a step needs."""
+
+
+def needs(schedule: Schedule) -> frozenset[str]:
+    """The abilities that a driver must have for the steps of a run."""
+    is_used = (step.kind is not StepKind.CUT or bool(step.links) for step in schedule.steps)
+    return frozenset(
+        NEEDS[step.kind] for step, used in zip(schedule.steps, is_used, strict=True) if used and step.kind in NEEDS
+    )
 
 
 class DriverError(Exception):
-    """There is no such driver, or its cluster does not start: one line."""
+    """A driver that does not exist, or whose cluster does not start: one line."""
 
 
 class ClusterDriver(Protocol):
-    """A cluster of three brokers. Methods wait until what they do is done, and raise `DriverError`.
+    """A cluster of three brokers. Methods return when their effect has taken place, and raise `DriverError`.
 
-    `title`: what runs, with its version. `abilities`: those of `ABILITIES` that it has; methods of others are never called.
-    `brokers`: host and port of each broker by its id, as clients know them. The ids are those on the wire.
+    `title`: the program with its version. `abilities`: those of `ABILITIES` that it has; methods of others are never called.
+    `brokers`: host and port of each broker by its id, as clients connect to them. The ids are those on the wire.
     """
 
     title: str
@@ -58,19 +74,19 @@ class ClusterDriver(Protocol):
         """End a broker without warning. It stays down until it is started."""
 
     async def pause(self, broker: str) -> None:
-        """Let a broker stand still."""
+        """Pause a broker."""
 
     async def resume(self, broker: str) -> None:
-        """Let it go on."""
+        """Resume a broker."""
 
     async def partition(self, links: Collection[Link]) -> None:
-        """From now on exactly these links are cut; none: everybody reaches everybody."""
+        """Cut exactly these links, and mend all others."""
 
     async def elect(self, topic: str, replicas: Sequence[int]) -> None:
-        """Let the first of these replicas of the topic's only partition lead, which is in sync: preferred election."""
+        """Elect the first of these replicas of the topic's only partition, which is in sync: a preferred election."""
 
     async def erase(self, broker: str) -> None:
-        """Take all records from a broker that is down. It keeps its identity, as after `kafka-storage format`."""
+        """Delete all records of a broker that is down. It keeps its identity, as after `kafka-storage format`."""
 
 
 Factory = Callable[[Path], ClusterDriver]

@@ -1,38 +1,35 @@
 """Drivers of clusters on this machine: this project's brokers, and Apache Kafka.
 
-A controller and three brokers are processes, each behind a proxy that can cut links (`impl.faults.links`, Linux only).
+A controller and three brokers are processes, each behind a proxy that can cut links (`trials.faults.links`, Linux only).
 """
 
 import asyncio
 import contextlib
-import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from conformance.cluster.driver import ABILITIES, DriverError, Factory, Link
-from conformance.cluster.electing import elect_by_wire
-from conformance.kafka.cluster import KafkaProgram
-from conformance.kafka.jars import KafkaMissingError, find_jars, java
-from impl.cluster.folder import ClusterFolder
-from impl.cluster.plan import HOST, ClusterError, Program, nodes_of, ports_behind
-from impl.cluster.programs import KspecProgram
-from impl.cluster.supervisor import Cluster
-from impl.faults.links import Links
+from kspec.conformance.cluster.driver import ABILITIES, DriverError, Factory
+from kspec.conformance.cluster.electing import elect_by_wire
+from kspec.conformance.kafka.cluster import KafkaProgram
+from kspec.conformance.kafka.jars import KafkaMissingError, find_jars, java
+from kspec.trials.cluster.folder import ClusterFolder
+from kspec.trials.cluster.plan import HOST, ClusterError, Program, nodes_of, ports_behind
+from kspec.trials.cluster.programs import KspecProgram
+from kspec.trials.cluster.supervisor import ClusterSupervisor
+from kspec.trials.faults.links import Link, Links
+from kspec.trials.faults.power import erase_records
 
 BROKERS = ("1", "2", "3")
-COMMAND = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
+COMMAND = (sys.executable, "-c", "from kspec.cli.start import main; main()", "broker")
 SETTINGS = {
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "2000",
     "offsets.topic.num.partitions": "1",
 }
-"""A cluster notices soon that a follower is slow, and later that a broker is gone: a leader without its controller has time
-to propose an ISR."""
-
-IDENTITY = "meta.properties"
-"""The file of a folder for logs that names its cluster and its broker."""
+"""Settings of the nodes. A lag is noticed before a session ends, so a leader that does not reach its controller has time to
+propose an ISR."""
 
 
 class ProcessCluster:
@@ -44,7 +41,7 @@ class ProcessCluster:
         self.title = title
         nodes = nodes_of(folder, len(BROKERS), ports_behind(port, len(BROKERS)), SETTINGS)
         self.brokers: Mapping[str, tuple[str, int]] = {node.name: (HOST, node.told) for node in nodes if node.is_broker}
-        self._cluster = Cluster(ClusterFolder(folder), nodes, program, lambda line: None)
+        self._cluster = ClusterSupervisor(ClusterFolder(folder), nodes, program, lambda line: None)
         self._links = Links({node.name: (node.told, node.port) for node in nodes}, self._cluster.folder.pids)
         self._watching: asyncio.Task[None] | None = None
 
@@ -68,7 +65,7 @@ class ProcessCluster:
         await self._links.close()
 
     async def start(self, broker: str) -> None:
-        """Let the supervisor start it again."""
+        """Return the broker to the supervisor, which starts it."""
         self._cluster.held.discard(broker)
 
     async def stop(self, broker: str) -> None:
@@ -91,21 +88,15 @@ class ProcessCluster:
 
     async def partition(self, links: Collection[Link]) -> None:
         """Cut these links, and mend all others."""
-        self._links.mend(self._links.cut_now - set(links))
-        self._links.cut(links)
+        self._links.cut_only(links)
 
     async def elect(self, topic: str, replicas: Sequence[int]) -> None:
         """By Kafka's own requests."""
         await elect_by_wire(self.brokers, topic, replicas)
 
     async def erase(self, broker: str) -> None:
-        """Leave nothing in the broker's folder for logs but the file that says whose it is."""
-        data = self._cluster.processes[broker].node.data
-        for found in data.iterdir():
-            if found.is_dir():
-                shutil.rmtree(found)
-            elif found.name != IDENTITY:
-                found.unlink()
+        """Delete all files of the broker's log directory but the one with its identity."""
+        erase_records(self._cluster.processes[broker].node.data)
 
 
 def own(port: int, mutant: str | None = None) -> Factory:

@@ -1,20 +1,20 @@
-"""Another leader without a failure, by Kafka's requests: a new order of the replicas, and a preferred election."""
+"""An election without a failure, by Kafka's requests: a new order of the replicas, and a preferred election."""
 
 from collections.abc import Mapping, Sequence
 
-from conformance.cluster.driver import DriverError
-from impl.cluster.asking import NOT_REACHED, Asking
-from impl.wire.apis import PREFERRED_ELECTION
-from impl.wire.values import Message
+from kspec.conformance.cluster.driver import DriverError
+from kspec.impl.wire.apis import PREFERRED_ELECTION
+from kspec.impl.wire.values import Message
+from kspec.trials.cluster.asking import NOT_REACHED, NodeClient
 
 REASSIGN_VERSION, ELECT_VERSION = 0, 2
 TIMEOUT_MS = 10_000
 
 
 async def elect_by_wire(brokers: Mapping[str, tuple[str, int]], topic: str, replicas: Sequence[int]) -> None:
-    """Ask one broker after the other, until one has passed it on to the controller. Raises: `DriverError`."""
+    """Send the requests to one broker after the other, until one has forwarded them. Raises: `DriverError`."""
     for place in brokers.values():
-        asking = Asking(*place)
+        asking = NodeClient(*place)
         try:
             moved = Message(partition_index=0, replicas=list(replicas))
             topics = [Message(name=topic, partitions=[moved])]
@@ -27,4 +27,4 @@ async def elect_by_wire(brokers: Mapping[str, tuple[str, int]], topic: str, repl
         finally:
             asking.close()
         return
-    raise DriverError("no broker answers that it has passed an election on")
+    raise DriverError("no broker has forwarded the election to the controller")

@@ -6,32 +6,33 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from conformance.cluster.cases import Case
-from conformance.cluster.results import Outcome, firsts
-from conformance.wire.run.files import NOT_IN_XML, SKIPPED, html_page
-from conformance.wire.run.results import Status
-from impl.history.anomalies import MEANINGS
-from impl.history.events import to_json
+from kspec.conformance.cluster.cases import ClusterCase
+from kspec.conformance.cluster.results import CaseOutcome, firsts
+from kspec.conformance.wire.run.files import NOT_IN_XML, SKIPPED
+from kspec.conformance.wire.run.page import html_page
+from kspec.conformance.wire.run.results import Status
+from kspec.trials.history.anomalies import MEANINGS
+from kspec.trials.history.events import to_json
 
 FORMAT, LEVEL = 1, 1
-Replay = Callable[[Outcome], str]
+Replay = Callable[[CaseOutcome], str]
 
 
-def counts_of(outcomes: Iterable[Outcome]) -> dict[str, int]:
-    """How many cases went how."""
+def counts_of(outcomes: Iterable[CaseOutcome]) -> dict[str, int]:
+    """The number of cases by their status."""
     found = list(outcomes)
     return {status.value: sum(one.status == status for one in found) for status in Status}
 
 
-def line_of(outcome: Outcome) -> str:
+def line_of(outcome: CaseOutcome) -> str:
     """A result in one line."""
     counts = ", ".join(f"{count:,} {name}" for name, count in (outcome.counts or {}).items())
     told = [outcome.reason, counts, f"{outcome.seconds:.0f} s" if outcome.seconds else ""]
     return f"{outcome.status.value} {outcome.name}: {'; '.join(filter(None, told))}"
 
 
-def about(case: Case) -> list[str]:
-    """What a case is about, as lines."""
+def about(case: ClusterCase) -> list[str]:
+    """The subject of a case, as lines."""
     lines = [f"  {case.title}", f"  rule     {case.rule.function}"]
     lines += [f"           {line}" for line in case.rule.doc.splitlines()]
     lines += [f"  Kafka    {case.rule.kafka}"] if case.rule.kafka else []
@@ -39,13 +40,13 @@ def about(case: Case) -> list[str]:
     return [*lines, f"  guards   {', '.join(case.guards)}"]
 
 
-def failure_in_words(outcome: Outcome, replay: str) -> list[str]:
-    """All that is to be said of a case that failed."""
+def failure_in_words(outcome: CaseOutcome, replay: str) -> list[str]:
+    """The full report on a case that failed."""
     lines = [line_of(outcome), *about(outcome.case), ""]
-    if outcome.played is not None and outcome.played.run:
-        lines += ["  the run of the model", *(f"    {step}" for step in outcome.played.run), ""]
-    if outcome.told:
-        lines += ["  what was done", *(f"    {line}" for line in outcome.told), ""]
+    if outcome.scheduled is not None and outcome.scheduled.run:
+        lines += ["  the run of the model", *(f"    {step}" for step in outcome.scheduled.run), ""]
+    if outcome.done:
+        lines += ["  the steps on the cluster", *(f"    {line}" for line in outcome.done), ""]
     for one in firsts(outcome.anomalies):
         lines += [f"  {one.name}: {MEANINGS[one.name]}; the first is {one.subject}"]
         lines += [f"    {json.dumps(to_json(event))}" for event in one.evidence]
@@ -53,7 +54,7 @@ def failure_in_words(outcome: Outcome, replay: str) -> list[str]:
     return [*lines, f"  again    {replay}", ""]
 
 
-def as_junit(outcomes: Sequence[Outcome], replay: Replay) -> str:
+def as_junit(outcomes: Sequence[CaseOutcome], replay: Replay) -> str:
     """A JUnit file: one test suite."""
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(root, "testsuite", name=f"kspec.level-{LEVEL}", tests=str(len(outcomes)))
@@ -75,35 +76,35 @@ def _plain(text: str) -> str:
     return NOT_IN_XML.sub("?", text)
 
 
-def as_json(outcomes: Sequence[Outcome], target: str, run: str, replay: Replay) -> str:
-    """A JSON file: the counts, and each case with its run, what was done, and the anomalies."""
+def as_json(outcomes: Sequence[CaseOutcome], target: str, run: str, replay: Replay) -> str:
+    """A JSON file: the counts, and each case with its run, the steps on the cluster, and the anomalies."""
     document = {"format": FORMAT, "level": LEVEL, "target": target, "run": run, "counts": counts_of(outcomes)}
     return json.dumps({**document, "cases": [_case(one, replay(one)) for one in outcomes]}, indent=1) + "\n"
 
 
-def _case(outcome: Outcome, replay: str) -> dict[str, Any]:
+def _case(outcome: CaseOutcome, replay: str) -> dict[str, Any]:
     case = outcome.case
     found: dict[str, Any] = {"name": case.name, "status": outcome.status.value, "reason": outcome.reason}
     found |= {"seconds": round(outcome.seconds, 3), "title": case.title, "rule": case.rule.function}
     found |= {"issues": list(case.issues), "guards": list(case.guards), "acks": case.acks, "replay": replay}
-    if outcome.played is not None:
-        found |= {"run": list(outcome.played.run), "done": list(outcome.told), "counts": outcome.counts}
+    if outcome.scheduled is not None:
+        found |= {"run": list(outcome.scheduled.run), "done": list(outcome.done), "counts": outcome.counts}
         found["anomalies"] = [one.as_json() for one in outcome.anomalies]
     return found
 
 
-def as_html(outcomes: Sequence[Outcome], target: str, run: str, replay: Replay) -> str:
+def as_html(outcomes: Sequence[CaseOutcome], target: str, run: str, replay: Replay) -> str:
     """One page: the counts, the failures in full, and all cases."""
     told = "".join(_section(one, replay(one)) for one in outcomes if one.status in (Status.FAIL, Status.ALLOWED))
     return html_page(target, f"Level {LEVEL}, run {run}", counts_of(outcomes), told, "".join(map(_row, outcomes)))
 
 
-def _section(outcome: Outcome, replay: str) -> str:
+def _section(outcome: CaseOutcome, replay: str) -> str:
     lines = "\n".join(failure_in_words(outcome, replay))
     return f'<h2 id="{_text(outcome.name)}">{_text(outcome.name)}</h2><pre>{_text(lines)}</pre>'
 
 
-def _row(outcome: Outcome) -> str:
+def _row(outcome: CaseOutcome) -> str:
     kind = outcome.status.value if outcome.status in (Status.PASS, Status.FAIL) else "other"
     name = f'<a href="#{_text(outcome.name)}">{_text(outcome.name)}</a>' if kind == "fail" else _text(outcome.name)
     told = f"{outcome.status.value}: {outcome.reason}" if outcome.reason else outcome.status.value

@@ -1,13 +1,13 @@
-"""What came of a case of level 1: what clients saw, and which property that breaks."""
+"""Results of a case of level 1: the anomalies in the clients' history, and the properties that these break."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from conformance.cluster.cases import Case, Played
-from conformance.cluster.losses import LEADER
-from conformance.wire.run.results import Status
-from impl.history.anomalies import MEANINGS, Anomaly, count_by_name, may_be_without_waiting
+from kspec.conformance.cluster.cases import ClusterCase, ScheduledCase
+from kspec.conformance.wire.run.results import Status
+from kspec.trials.faults.plans.steps import LEADER
+from kspec.trials.history.anomalies import MEANINGS, Anomaly, count_by_name, may_be_without_waiting
 
 PROPERTIES: Mapping[str, str] = {
     "lost-write": "AcknowledgedOnNextLeader",
@@ -21,29 +21,29 @@ PROPERTIES: Mapping[str, str] = {
     "int-nonmonotonic-poll": "ConsistentRead",
     "aborted-read": "ConsistentRead",
     "phantom": "ConsistentRead",
+    "lost-commit": "CommittedOffsetStays",
 }
-"""The property of the model `kafka` that each anomaly breaks, as far as clients can see it."""
+"""The property of the model `kafka` that each anomaly shows to be violated."""
 
 WHOLE = "ActiveReplicaJoinsIsr"
-"""The liveness property of a cluster that comes to be whole again when all faults are over."""
+"""The liveness property of a cluster that becomes healthy again when all faults are over."""
 
 
-class Outcome(NamedTuple):
+class CaseOutcome(NamedTuple):
     """A case with its verdict.
 
-    `counts`: how many records were sent, acknowledged, polled. `told`: what was done, each with its time and whether what
-    was waited for came. `folder`: where the history is. `broken`: the cluster is not whole again, and of no use to
-    other cases.
+    `counts`: of records sent, acknowledged, polled. `done`: the steps taken, each with its time and whether its condition
+    was met. `folder`: of the history. `broken`: whether the cluster is not healthy again, and of no use to other cases.
     """
 
-    case: Case
+    case: ClusterCase
     status: Status
     reason: str
     seconds: float = 0.0
-    played: Played | None = None
+    scheduled: ScheduledCase | None = None
     counts: Mapping[str, int] | None = None
     anomalies: tuple[Anomaly, ...] = ()
-    told: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
     folder: Path | None = None
     broken: bool = False
 
@@ -53,8 +53,8 @@ class Outcome(NamedTuple):
         return self.case.name
 
 
-def verdict_of(case: Case, anomalies: Sequence[Anomaly]) -> tuple[Status, str]:
-    """Whether the anomalies are a failure, and what they are: each by its name and the property that it breaks."""
+def verdict_of(case: ClusterCase, anomalies: Sequence[Anomaly]) -> tuple[Status, str]:
+    """Whether the anomalies are a failure, and their names, each behind the property that it breaks."""
     waits = case.acks != LEADER
     wrong = [one for one in anomalies if waits or not may_be_without_waiting(one)]
     if wrong:
@@ -63,7 +63,7 @@ def verdict_of(case: Case, anomalies: Sequence[Anomaly]) -> tuple[Status, str]:
 
 
 def in_words(anomalies: Sequence[Anomaly]) -> str:
-    """How many anomalies there are of each name, behind the property that they break."""
+    """The number of anomalies of each name, behind the property that they break."""
     counts = count_by_name(anomalies)
     told = {name: [one for one in counts if PROPERTIES[one] == name] for name in dict.fromkeys(PROPERTIES.values())}
     return "; ".join(f"{name}: {', '.join(f'{one} {counts[one]}' for one in ones)}" for name, ones in told.items() if ones)

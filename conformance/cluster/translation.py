@@ -1,21 +1,22 @@
 """A run of the model `kafka` as load and faults on a cluster.
 
-In a run a broker does only what the run says. A real broker does all that it can. So what the run leaves out is prevented: a
-follower that does not fetch is cut off from the others, a broker that does not hear of a decision is cut off from the
-controller. A run is divided at its *loud* steps: producers write, somebody is elected, fenced, stopped or started. Between
-two of them these links stay as they are.
+In a run a broker takes only the run's steps. A real broker takes every step that it can. So the other steps are prevented: a
+follower that does not fetch is cut off from the others, a broker that does not read a decision is cut off from the
+controller. A run is divided at its *loud* steps: producers write, a broker is elected, fenced, stopped or started. Between
+two of them the links stay as they are.
 
-At the end the leader and all others but one are killed: the one that has least of what should be there. If it is elected, it
-had to have all; what it lacks is lost.
+At the end all brokers but one are killed, the leader too. The one that is left has the least of the committed records. If it
+is elected, the records that it lacks are lost.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from conformance.cluster.acts import Act, Do, Schedule
-from conformance.cluster.driver import CLIENTS, CONTROLLER, Link
-from model_check.core.exploration import Trace
-from model_check.core.model import Model, State
+from kspec.model_check.core.exploration import Trace
+from kspec.model_check.core.model import Model, State
+from kspec.trials.cluster.plan import CONTROLLER
+from kspec.trials.faults.links import CLIENTS, Link
+from kspec.trials.faults.plans.steps import ClusterStep, Schedule, StepKind
 
 FETCHES, UNANSWERED = ("Fetch", "AskLeader"), "FetchUnanswered"
 QUIET = {
@@ -34,18 +35,18 @@ QUIET = {
     "BeginShutdown",
     "StopCleanly",
 }
-"""What brokers and the controller do by themselves, unless they are prevented."""
+"""Actions that brokers and the controller take by themselves, unless prevented."""
 
 
 STOPS = ("AskToStop", "StopAtOnce", "StopWithoutLeave", "StopUnheard")
 STARTS = ("Register", "Start")
 
 
-class NotPlayedError(Exception):
-    """A step of the run has no counterpart: the reason in one line."""
+class NotTranslatedError(Exception):
+    """A step of the run without a counterpart on a cluster: the reason in one line."""
 
 
-class Segment(NamedTuple):
+class RunSegment(NamedTuple):
     """A loud step, and the steps up to the next one: `first` and `after` are their places in the run."""
 
     name: str
@@ -55,11 +56,11 @@ class Segment(NamedTuple):
 
 
 def schedule_of(model: Model, trace: Trace) -> Schedule:
-    """The acts of a run. Raises: `NotPlayedError`."""
-    return _Run(model, trace).schedule()
+    """The steps on a cluster that a run becomes. Raises: `NotTranslatedError`."""
+    return _TranslatedRun(model, trace).schedule()
 
 
-class _Run:
+class _TranslatedRun:
     def __init__(self, model: Model, trace: Trace) -> None:
         self._steps = [(step.action.name, dict(step.action.args)) for step in trace if step.action is not None]
         self._states = [step.state for step in trace]
@@ -67,7 +68,7 @@ class _Run:
         self._brokers = [int(key) for name, key in self._slots if name == "log" and key is not None]
         self._min_isr = int(model.parameters["min_isr"])
         self._paused: set[int] = set()
-        self._translated: dict[str, Callable[[Segment], list[Act]]] = {
+        self._translations: dict[str, Callable[[RunSegment], list[ClusterStep]]] = {
             "CreatePartition": lambda segment: [],
             "Produce": self._produce,
             "ProduceAgain": self._produce_again,
@@ -80,30 +81,31 @@ class _Run:
         }
 
     def schedule(self) -> Schedule:
-        acts: list[Act] = []
+        steps: list[ClusterStep] = []
         for segment in self._segments():
-            if segment.name not in self._translated:
-                raise NotPlayedError(f"{segment.name} is not what a driver can bring about")
-            acts += self._awoken(segment)
-            acts += self._translated[segment.name](segment)
-        acts += self._last_one_left(next((act.links for act in reversed(acts) if act.do is Do.PART), frozenset()))
-        return Schedule(self._preference(), self._min_isr, tuple(_without_repeats(acts)))
+            if segment.name not in self._translations:
+                raise NotTranslatedError(f"{segment.name} is not what a driver can bring about")
+            steps += self._resumed(segment)
+            steps += self._translations[segment.name](segment)
+        cut = next((step.links for step in reversed(steps) if step.kind is StepKind.CUT), frozenset())
+        steps += self._last_one_left(cut)
+        return Schedule(self._preference(), self._min_isr, tuple(_without_repeats(steps)))
 
-    def _segments(self) -> Iterator[Segment]:
+    def _segments(self) -> Iterator[RunSegment]:
         loud = [number for number, (name, _) in enumerate(self._steps) if name not in QUIET]
         for first, after in zip(loud, [*loud[1:], len(self._steps)], strict=True):
-            yield Segment(*self._steps[first], first, after)
+            yield RunSegment(*self._steps[first], first, after)
 
     def _slot(self, state: State, name: str, key: int | None = None) -> Any:
         return state[self._slots[name, key]]
 
-    # ---- who reaches whom
+    # ---- links
 
-    def _parted(self, segment: Segment) -> list[Act]:
-        return [Act(Do.PART, links=frozenset(self._cut(segment)))]
+    def _parted(self, segment: RunSegment) -> list[ClusterStep]:
+        return [ClusterStep(StepKind.CUT, links=frozenset(self._cut(segment)))]
 
-    def _cut(self, segment: Segment) -> set[Link]:
-        """The links that are not used up to the next loud step, and could be."""
+    def _cut(self, segment: RunSegment) -> set[Link]:
+        """The links that could be used up to the next loud step, and are not."""
         inside = self._steps[segment.first : segment.after]
         found: set[Link] = set()
         for follower in self._brokers:
@@ -119,8 +121,8 @@ class _Run:
             found |= _from_controller(broker) if self._is_uninformed(broker, segment) else set()
         return found
 
-    def _is_uninformed(self, broker: int, segment: Segment) -> bool:
-        """Whether a broker acts later by what it knew before this segment, or asks the controller in vain."""
+    def _is_uninformed(self, broker: int, segment: RunSegment) -> bool:
+        """Whether a broker acts later by the metadata it had before this segment, or does not reach the controller."""
         unread = len(self._slot(self._states[segment.after], "metadata", broker)) > 1
         if segment.name == "ProposeShrink" and segment.args["leader"] == broker:
             return not self._is_granted(segment)
@@ -138,96 +140,120 @@ class _Run:
 
     # ---- loud steps
 
-    def _produce(self, segment: Segment) -> list[Act]:
-        """A fetch that is not answered is on its way while producers send: it arrives when the leader has their records.
+    def _produce(self, segment: RunSegment) -> list[ClusterStep]:
+        """The cuts around a produce. A fetch whose response is lost arrives when the leader has the producers' records.
 
-        Producers do not reach the leader before it is on its way: the fetch before it would bring their records.
+        Producers do not reach the leader before this fetch is in flight: the fetch before it would return their records.
         """
         cut = self._cut(segment)
         steps = self._steps[segment.first : segment.after]
         pairs = {(str(args["follower"]), str(args["leader"])) for name, args in steps if name == UNANSWERED}
         under_way = {pair for pair in pairs if pair not in cut and pair[::-1] in cut}
         if not under_way:
-            return [*self._parted(segment), Act(Do.WRITE)]
+            return [*self._parted(segment), ClusterStep(StepKind.WRITE)]
         held = (cut - {pair[::-1] for pair in under_way}) | under_way
         before = held | {(CLIENTS, str(segment.args["leader"]))}
-        cuts = [Act(Do.PART, links=frozenset(links)) for links in (before, held)]
-        return [cuts[0], Act(Do.SEND), cuts[1], Act(Do.SEND), *self._parted(segment), Act(Do.WRITE)]
-
-    def _produce_again(self, segment: Segment) -> list[Act]:
+        cuts = [ClusterStep(StepKind.CUT, links=frozenset(links)) for links in (before, held)]
         return [
-            Act(Do.PART, links=frozenset({(str(segment.args["leader"]), CLIENTS)})),
-            Act(Do.WRITE),
+            cuts[0],
+            ClusterStep(StepKind.SEND),
+            cuts[1],
+            ClusterStep(StepKind.SEND),
+            *self._parted(segment),
+            ClusterStep(StepKind.WRITE),
+        ]
+
+    def _produce_again(self, segment: RunSegment) -> list[ClusterStep]:
+        return [
+            ClusterStep(StepKind.CUT, links=frozenset({(str(segment.args["leader"]), CLIENTS)})),
+            ClusterStep(StepKind.WRITE),
             *self._parted(segment),
         ]
 
-    def _is_granted(self, segment: Segment) -> bool:
+    def _is_granted(self, segment: RunSegment) -> bool:
         leader = segment.args["leader"]
         return any(name.startswith("GrantIsr") and args["leader"] == leader for name, args in self._steps[segment.first :])
 
-    def _shrink(self, segment: Segment) -> list[Act]:
-        """The slow followers are cut off until they have left the ISR; the others fetch, or they would leave it, too."""
+    def _shrink(self, segment: RunSegment) -> list[ClusterStep]:
+        """Cuts around the slow followers until they have left the ISR; the others fetch, or they would leave it, too."""
         leader, slow = str(segment.args["leader"]), [str(one) for one in segment.args["slow"]]
         links = {link for one in slow for link in ((one, leader), (leader, one))}
         if not self._is_granted(segment):
             alone = links | _from_controller(int(leader))
-            return [Act(Do.PART, links=frozenset(links)), Act(Do.SEND), Act(Do.PART, links=frozenset(alone)), Act(Do.WRITE)]
-        dropped = [Act(Do.DROP, int(one)) for one in slow]
-        return [Act(Do.PART, links=frozenset(links)), *dropped, Act(Do.WRITE), *self._parted(segment)]
-
-    def _elect(self, segment: Segment) -> list[Act]:
-        elected = segment.args["leader"]
-        return [*self._parted(segment), Act(Do.ELECT, elected), Act(Do.LEAD, elected)]
-
-    def _kill(self, segment: Segment) -> list[Act]:
-        return [*self._parted(segment), Act(Do.KILL, segment.args["broker"])]
-
-    def _stop(self, segment: Segment) -> list[Act]:
-        return [*self._parted(segment), Act(Do.STOP, segment.args["broker"])]
-
-    def _start(self, segment: Segment) -> list[Act]:
-        return [Act(Do.START, segment.args["broker"]), *self._parted(segment)]
-
-    def _fence(self, segment: Segment) -> list[Act]:
-        """A broker's session ends. It stands still, if the run lets it do nothing before it hears of that."""
-        broker = int(segment.args["broker"])
-        acts = any(self._acts(broker, *step) for step in self._until_it_reads(broker, segment.first + 1))
-        led = self._slot(self._states[segment.first], "controller").topic.leader == broker
-        end = Act(Do.LOSE if led else Do.DROP, broker)
-        if acts:
             return [
-                Act(Do.PART, links=frozenset({*self._cut(segment), *_from_controller(broker)})),
+                ClusterStep(StepKind.CUT, links=frozenset(links)),
+                ClusterStep(StepKind.SEND),
+                ClusterStep(StepKind.CUT, links=frozenset(alone)),
+                ClusterStep(StepKind.WRITE),
+            ]
+        dropped = [ClusterStep(StepKind.LEAVE_ISR, int(one)) for one in slow]
+        return [
+            ClusterStep(StepKind.CUT, links=frozenset(links)),
+            *dropped,
+            ClusterStep(StepKind.WRITE),
+            *self._parted(segment),
+        ]
+
+    def _elect(self, segment: RunSegment) -> list[ClusterStep]:
+        elected = segment.args["leader"]
+        return [*self._parted(segment), ClusterStep(StepKind.ELECT, elected), ClusterStep(StepKind.LEAD, elected)]
+
+    def _kill(self, segment: RunSegment) -> list[ClusterStep]:
+        return [*self._parted(segment), ClusterStep(StepKind.KILL, segment.args["broker"])]
+
+    def _stop(self, segment: RunSegment) -> list[ClusterStep]:
+        return [*self._parted(segment), ClusterStep(StepKind.STOP, segment.args["broker"])]
+
+    def _start(self, segment: RunSegment) -> list[ClusterStep]:
+        return [ClusterStep(StepKind.START, segment.args["broker"]), *self._parted(segment)]
+
+    def _fence(self, segment: RunSegment) -> list[ClusterStep]:
+        """The end of a broker's session. The broker is paused, if it takes no step of the run before it learns of that."""
+        broker = int(segment.args["broker"])
+        is_active = any(self._acts(broker, *step) for step in self._until_it_reads(broker, segment.first + 1))
+        led = self._slot(self._states[segment.first], "controller").topic.leader == broker
+        end = ClusterStep(StepKind.LOSE_LEADERSHIP if led else StepKind.LEAVE_ISR, broker)
+        if is_active:
+            return [
+                ClusterStep(StepKind.CUT, links=frozenset({*self._cut(segment), *_from_controller(broker)})),
                 end,
                 *self._parted(segment),
             ]
         self._paused.add(broker)
-        return [*self._parted(segment), Act(Do.PAUSE, broker), end]
+        return [*self._parted(segment), ClusterStep(StepKind.PAUSE, broker), end]
 
-    def _awoken(self, segment: Segment) -> list[Act]:
-        """Those who stood still go on before the segment in which they do something."""
+    def _resumed(self, segment: RunSegment) -> list[ClusterStep]:
+        """The steps that resume paused brokers before the segment in which they act."""
         steps = self._steps[segment.first : segment.after]
         found = [one for one in sorted(self._paused) if any(one in args.values() for _, args in steps)]
         self._paused -= set(found)
-        return [Act(Do.RESUME, one) for one in found]
+        return [ClusterStep(StepKind.RESUME, one) for one in found]
 
     # ---- begin and end
 
     def _preference(self) -> tuple[int, ...]:
-        """The replicas: first those that come to lead, in that order. A controller elects the first one that it may."""
+        """The replicas, in the order in which they come to lead. A controller elects the first one that it may."""
         leaders = [self._slot(state, "controller").topic.leader for state in self._states]
         return tuple(dict.fromkeys([*(one for one in leaders if one > 0), *self._brokers]))
 
-    def _last_one_left(self, cut: frozenset[Link]) -> list[Act]:
-        """What is on its way from the dead stays there until the last one leads: by then it is of an older epoch."""
+    def _last_one_left(self, cut: frozenset[Link]) -> list[ClusterStep]:
+        """The end of a run. Messages of the dead stay in flight until the last broker leads: their epoch is old then."""
         last = self._last()
-        there = [Act(Do.RESUME, last)] if last in self._paused else []
-        there += [] if self._slot(self._states[-1], "process", last).up else [Act(Do.START, last)]
+        there = [ClusterStep(StepKind.RESUME, last)] if last in self._paused else []
+        there += [] if self._slot(self._states[-1], "process", last).up else [ClusterStep(StepKind.START, last)]
         others = [one for one in self._brokers if one != last]
-        dead = Act(Do.PART, links=frozenset(link for link in cut if {str(one) for one in others} & set(link)))
-        return [Act(Do.WRITE), *(Act(Do.KILL, one) for one in others), *there, dead, Act(Do.LEAD, last), Act(Do.PART)]
+        dead = ClusterStep(StepKind.CUT, links=frozenset(link for link in cut if {str(one) for one in others} & set(link)))
+        return [
+            ClusterStep(StepKind.WRITE),
+            *(ClusterStep(StepKind.KILL, one) for one in others),
+            *there,
+            dead,
+            ClusterStep(StepKind.LEAD, last),
+            ClusterStep(StepKind.CUT),
+        ]
 
     def _last(self) -> int:
-        """Of those that may be elected the one with the shortest log; of several, the one that fetched longest ago."""
+        """The broker with the shortest log among those that may be elected; of several, the one that fetched longest ago."""
         state = self._states[-1]
         topic = self._slot(state, "controller").topic
         may = (topic.isr | topic.elr | {topic.leader}) & set(self._brokers)
@@ -247,12 +273,12 @@ def _from_controller(broker: int) -> set[Link]:
     return {(str(broker), CONTROLLER), (CONTROLLER, str(broker))}
 
 
-def _without_repeats(acts: Sequence[Act]) -> Iterator[Act]:
-    """The acts, but nothing is done or waited for again that has just been; links that are already so are not cut again."""
+def _without_repeats(steps: Sequence[ClusterStep]) -> Iterator[ClusterStep]:
+    """The steps without repetitions: of the step just before, and of cuts that are in force."""
     links: frozenset[Link] = frozenset()
-    before: Act | None = None
-    for act in acts:
-        if act == before or (act.do is Do.PART and act.links == links):
+    before: ClusterStep | None = None
+    for step in steps:
+        if step == before or (step.kind is StepKind.CUT and step.links == links):
             continue
-        yield act
-        before, links = act, act.links if act.do is Do.PART else links
+        yield step
+        before, links = step, step.links if step.kind is StepKind.CUT else links

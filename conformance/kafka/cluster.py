@@ -3,9 +3,9 @@
 import secrets
 from collections.abc import Sequence
 
-from conformance.kafka.jars import Jars, KafkaMissingError, java
-from conformance.kafka.process import STARTED, run_storage_tool, uuid_text, write_properties
-from impl.cluster.plan import ClusterError, Node
+from kspec.conformance.kafka.jars import Jars, KafkaMissingError, java
+from kspec.conformance.kafka.process import STARTED, run_storage_tool, uuid_text, write_properties
+from kspec.trials.cluster.plan import ClusterError, Node
 
 HEAP = "-Xmx256m"
 JVM_FLAGS: tuple[str, ...] = (HEAP, "-Xms96m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -26,7 +26,7 @@ class KafkaProgram:
 
     def prepare(self, node: Node) -> None:
         """Format the node's folder for logs, once. Raises: `ClusterError`."""
-        if (node.data / "meta.properties").exists():
+        if node.is_formatted:
             return
         if node.roles != "broker":
             self._format(node)

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from conformance.kafka.jars import Jars
-from impl.records.batch import BatchHeader, headers
-from impl.records.record import StoredRecord, new_batch, records_of
-from impl.wire.from_jars import KEPT, schemas_in
-from impl.wire.reading import Reader, read_unsigned_varint, reader_for, skip_tagged_fields
-from impl.wire.schema import Schema, Versions, schema_of
-from impl.wire.values import DecodeError, Message
-from impl.wire.writing import Parts, Writer, unsigned_varint, writer_for
+from kspec.conformance.kafka.jars import Jars
+from kspec.impl.records.batch import BatchHeader, headers
+from kspec.impl.records.record import StoredRecord, new_batch, records_of
+from kspec.impl.wire.from_jars import KEPT, schemas_in
+from kspec.impl.wire.reading import Reader, read_unsigned_varint, reader_for, skip_tagged_fields
+from kspec.impl.wire.schema import Schema, Versions, schema_of
+from kspec.impl.wire.values import DecodeError, Message
+from kspec.impl.wire.writing import Parts, Writer, joined, unsigned_varint, writer_for
 
 REQUEST_HEADER = struct.Struct(">hhih")
 LENGTH = struct.Struct(">i")
@@ -31,7 +31,7 @@ LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 2, 3, 4
 """Kinds of control records. Kafka: `ControlRecordType`."""
 
 
-class Request(NamedTuple):
+class DecodedRequest(NamedTuple):
     """A request as it has arrived."""
 
     api: str
@@ -105,11 +105,11 @@ class Codec:
         """The bytes of a message."""
         parts = Parts()
         self._writer(name, version)(parts, message)
-        return b"".join(bytes(part) for part in parts.finish())
+        return joined(parts.finish())
 
     # ---- requests and answers
 
-    def read_request(self, frame: bytes) -> Request:
+    def read_request(self, frame: bytes) -> DecodedRequest:
         """A request without its length. Raises: `DecodeError`.
 
         An ApiVersions request of a version that is not known is read as one without fields.
@@ -125,11 +125,11 @@ class Codec:
         if version not in schema.versions:
             if api != API_VERSIONS:
                 raise DecodeError(f"Kafka {self.release} has no {api} version {version}")
-            return Request(api, version, correlation, client_id, Message())
+            return DecodedRequest(api, version, correlation, client_id, Message())
         view = memoryview(frame)
         if version in schema.flexible:
             end = skip_tagged_fields(view, end)
-        return Request(api, version, correlation, client_id, self.read(schema.name, version, view, end))
+        return DecodedRequest(api, version, correlation, client_id, self.read(schema.name, version, view, end))
 
     def request(self, api: str, version: int, correlation: int, client_id: str, message: Message) -> bytes:
         """A request with its length before it."""

@@ -50,7 +50,7 @@ def fetch_command(release: str, pom: Path = POM) -> list[str]:
 
 
 def cache_folder() -> Path:
-    """Where class paths are kept: `kspec` in `$XDG_CACHE_HOME`, by default in `~/.cache`."""
+    """The folder in which class paths are kept: `kspec` in `$XDG_CACHE_HOME`, by default in `~/.cache`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kspec"
 
 

@@ -5,18 +5,18 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from conformance.kafka.codec import Codec, Request
-from conformance.kafka.process import HOST
-from impl.wire.values import Message
+from kspec.conformance.kafka.codec import Codec, DecodedRequest
+from kspec.conformance.kafka.process import HOST
+from kspec.impl.wire.values import Message
 
 CLIENT_ID = "kspec"
 ANSWER_SECONDS = 30.0
 
 
-class Arrived:
+class ArrivedRequest:
     """A request that has arrived at a listener, to be answered now or later, once or never."""
 
-    def __init__(self, codec: Codec, node: int, request: Request, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, codec: Codec, node: int, request: DecodedRequest, writer: asyncio.StreamWriter) -> None:
         self.node = node
         self.request = request
         self._codec = codec
@@ -52,11 +52,11 @@ class Arrived:
         self._writer.close()
 
 
-Handler: TypeAlias = Callable[[Arrived], Awaitable[Message | None]]
+Handler: TypeAlias = Callable[[ArrivedRequest], Awaitable[Message | None]]
 """Handles a request: its answer, or `None` if it is answered later or never."""
 
 
-class Listener:
+class NodeStandIn:
     """Stands in for a node: decodes each request, and lets a handler answer, one after the other on each connection."""
 
     def __init__(self, codec: Codec, node: int, handler: Handler) -> None:
@@ -89,7 +89,7 @@ class Listener:
             while True:
                 (length,) = struct.unpack(">i", await reader.readexactly(4))
                 request = self._codec.read_request(await reader.readexactly(length))
-                arrived = Arrived(self._codec, self.node, request, writer)
+                arrived = ArrivedRequest(self._codec, self.node, request, writer)
                 answer = await self._handler(arrived)
                 if answer is not None:
                     arrived.answer(answer)
@@ -113,7 +113,7 @@ def api_versions(codec: Codec) -> Message:
     return Message(error_code=0, api_keys=keys)
 
 
-class Connection:
+class NodeConnection:
     """A connection to a node: requests may be sent one after the other without waiting for answers."""
 
     def __init__(self, codec: Codec, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -125,7 +125,7 @@ class Connection:
         self._task = asyncio.create_task(self._receive())
 
     @classmethod
-    async def open(cls, codec: Codec, port: int) -> "Connection":
+    async def open(cls, codec: Codec, port: int) -> "NodeConnection":
         """Connect to a port of loopback. Raises: `ConnectionError`."""
         reader, writer = await asyncio.open_connection(HOST, port)
         return cls(codec, reader, writer)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from conformance.kafka.jars import Jars, KafkaMissingError, java
+from kspec.conformance.kafka.jars import Jars, KafkaMissingError, java
 
 HOST = "127.0.0.1"
 CLUSTER_ID = "a3NwZWMtY29uZm9ybWFuY2"
@@ -36,11 +36,6 @@ def free_port() -> int:
 def uuid_text(uuid: bytes) -> str:
     """A UUID of 16 bytes in Kafka's words. Kafka: `Uuid.toString`."""
     return base64.urlsafe_b64encode(uuid).decode().rstrip("=")
-
-
-def uuid_bytes(text: str) -> bytes:
-    """A UUID from Kafka's words. Kafka: `Uuid.fromString`."""
-    return base64.urlsafe_b64decode(text + "==")
 
 
 def format_log_dir(folder: Path, node: int, directory_id: bytes) -> None:
@@ -104,7 +99,7 @@ class KafkaProcess:
         return self.folder / f"output-{self.starts}.txt"
 
     def log_text(self) -> str:
-        """What the present incarnation has written so far."""
+        """The log of the present incarnation so far."""
         return self.log_file.read_text(encoding="utf-8", errors="replace") if self.log_file.exists() else ""
 
     @property

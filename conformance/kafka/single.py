@@ -7,8 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from conformance.kafka.jars import Jars, KafkaMissingError
-from conformance.kafka.process import (
+from kspec.conformance.kafka.jars import Jars, KafkaMissingError
+from kspec.conformance.kafka.process import (
     CLUSTER_ID,
     HOST,
     JVM_FLAGS,
@@ -53,7 +53,7 @@ class SingleKafka:
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The address to which clients connect."""
         return f"{HOST}:{self.port}"
 
     def __enter__(self) -> Self:

@@ -1,22 +1,21 @@
-"""What the specification expects, held against what a real controller did; and the rule that a difference is about."""
+"""Comparison of what the specification expects with what a real controller did; and the rule that a difference is about."""
 
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
-from conformance.mirror.taking import handler_of
-from conformance.mirror.translation import OtherRecord
-from spec.controller.protocol import ControllerProtocol
-from spec.controller.state import Answer, ControllerRequest
-from spec.messages.alter_partition import AlterPartitionRequest
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import BrokerRegistrationChangeRecord, MetadataRecord, PartitionChangeRecord, RegisterBrokerRecord
-from spec.values import Error
+from kspec.conformance.mirror.taking import MirroredAnswer, MirroredRequest, handler_of
+from kspec.conformance.mirror.translation import OtherRecord
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.messages.alter_partition import AlterPartitionRequest
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.metadata import BrokerRegistrationChangeRecord, MetadataRecord, PartitionChangeRecord, RegisterBrokerRecord
+from kspec.spec.values import Error
 
 
 class Difference(NamedTuple):
-    """What was expected, what was observed, and the rule that says so: its name in `ControllerProtocol`, or its handler."""
+    """An expected and an observed value, and the rule that says so: its name in `ControllerProtocol`, or its handler."""
 
     what: str
     expected: str
@@ -78,9 +77,9 @@ def records_in_words(records: tuple[Any, ...]) -> str:
 
 def first_difference(
     rules: ControllerProtocol,
-    request: ControllerRequest,
-    expected: tuple[Answer, tuple[MetadataRecord, ...]],
-    observed: tuple[Answer, tuple[MetadataRecord | OtherRecord, ...]],
+    request: MirroredRequest,
+    expected: tuple[MirroredAnswer, tuple[MetadataRecord, ...]],
+    observed: tuple[MirroredAnswer, tuple[MetadataRecord | OtherRecord, ...]],
 ) -> Difference | None:
     """The first difference in the records, else in the answer; `None` if there is none."""
     rule = _records_rule(request, expected, observed)
@@ -93,8 +92,8 @@ def first_difference(
     return None
 
 
-def _compared(answer: Answer) -> object:
-    """What counts of an answer: a refusal has nothing but its error."""
+def _compared(answer: MirroredAnswer) -> object:
+    """The compared part of an answer: a refusal has nothing but its error."""
     return answer if answer.error == Error.NONE else answer.error
 
 
@@ -104,7 +103,7 @@ def _named(rules: ControllerProtocol, rule: str) -> str:
     return rule if function is None else f"{rule}: {function.__name__}"
 
 
-def _answer_rule(request: ControllerRequest, expected: Answer, observed: Answer) -> str:
+def _answer_rule(request: MirroredRequest, expected: MirroredAnswer, observed: MirroredAnswer) -> str:
     handler = handler_of(request).__name__
     match request:
         case AlterPartitionRequest():
@@ -119,9 +118,9 @@ def _answer_rule(request: ControllerRequest, expected: Answer, observed: Answer)
 
 
 def _records_rule(
-    request: ControllerRequest,
-    expected: tuple[Answer, tuple[MetadataRecord, ...]],
-    observed: tuple[Answer, tuple[MetadataRecord | OtherRecord, ...]],
+    request: MirroredRequest,
+    expected: tuple[MirroredAnswer, tuple[MetadataRecord, ...]],
+    observed: tuple[MirroredAnswer, tuple[MetadataRecord | OtherRecord, ...]],
 ) -> str | None:
     """The rule behind the first difference of the records, `None` if there is none."""
     ours, theirs = expected[1], observed[1]
@@ -148,7 +147,7 @@ def _fields_set(record: PartitionChangeRecord) -> Iterator[str]:
     return (name for name in TELLING if getattr(record, name) != getattr(defaults, name))
 
 
-def _field_rule(request: ControllerRequest, one: MetadataRecord, other: MetadataRecord | OtherRecord) -> str:
+def _field_rule(request: MirroredRequest, one: MetadataRecord, other: MetadataRecord | OtherRecord) -> str:
     """The rule that decides the first field in which two records differ."""
     handler = handler_of(request).__name__
     if isinstance(request, BrokerRegistrationRequest) and PartitionChangeRecord in (type(one), type(other)):

@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from conformance.kafka.codec import Codec, batches_in
-from conformance.kafka.codec import MetadataRecord as Written
-from conformance.kafka.jars import Jars, java
-from conformance.kafka.network import Connection
-from conformance.kafka.process import CLUSTER_ID, HOST, KafkaProcess, free_port, write_properties
-from conformance.mirror.translation import (
+from kspec.conformance.kafka.codec import Codec, batches_in
+from kspec.conformance.kafka.codec import MetadataRecord as Written
+from kspec.conformance.kafka.jars import Jars, java
+from kspec.conformance.kafka.network import NodeConnection
+from kspec.conformance.kafka.process import CLUSTER_ID, HOST, KafkaProcess, free_port, write_properties
+from kspec.conformance.mirror.taking import PARTITION, MirroredAnswer, MirroredRequest
+from kspec.conformance.mirror.translation import (
     OtherRecord,
-    Place,
+    RequestContext,
     answer_in_words_of_spec,
     on_the_wire,
     record_in_words_of_spec,
 )
-from impl.wire.values import Message
-from spec.controller.state import Answer, ControllerRequest
-from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, replay
-from spec.values import Offset
+from kspec.impl.wire.values import Message
+from kspec.spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, replay
+from kspec.spec.values import Offset
 
 NODE = 100
 OBSERVER = 1
@@ -73,8 +73,8 @@ class ControllerUnderTest:
         self.image: MetadataImage = EMPTY_IMAGE
         self.features: tuple[tuple[str, int, int], ...] = ()
         self._topic: tuple[str, tuple[tuple[str, str], ...], bytes] = ("", (), bytes(16))
-        self._asking: Connection | None = None
-        self._reading: Connection | None = None
+        self._asking: NodeConnection | None = None
+        self._reading: NodeConnection | None = None
         self._epochs = (0, 0)
         self._end = Offset(0)
         self._registered = False
@@ -120,8 +120,8 @@ class ControllerUnderTest:
             if not self.process.running:
                 raise self._died("ended at its start")
             try:
-                self._asking = await Connection.open(self.codec, port)
-                self._reading = await Connection.open(self.codec, port)
+                self._asking = await NodeConnection.open(self.codec, port)
+                self._reading = await NodeConnection.open(self.codec, port)
                 break
             except ConnectionError:
                 await asyncio.sleep(0.05)
@@ -157,10 +157,10 @@ class ControllerUnderTest:
         """Requests are about this topic from now on. It is created by a request with these settings."""
         self._topic = (name, tuple(settings.items()), bytes(16))
 
-    async def answer(self, request: ControllerRequest) -> Answer:
+    async def answer(self, request: MirroredRequest) -> MirroredAnswer:
         """Send a request, and wait for the answer. Raises: `ControllerDiedError`."""
         name, settings, topic_id = self._topic
-        place = Place(CLUSTER_ID, name, topic_id, settings, self.features)
+        place = RequestContext(CLUSTER_ID, name, topic_id, settings, self.features)
         sent = on_the_wire(request, place)
         return answer_in_words_of_spec(request, await self._ask(sent.api, sent.version, sent.message))
 
@@ -172,7 +172,7 @@ class ControllerUnderTest:
             await self._ask("DeleteTopics", 6, deleted)
             self._topic = (name, settings, bytes(16))
         await self.written()
-        self.image = self.image._replace(partitions=())
+        self.image = self.image._replace(partitions=(), following_partition=PARTITION, topics=EMPTY_IMAGE.topics)
 
     async def _ask(self, api: str, version: int, message: Message, *, reading: bool = False) -> Message:
         connection = self._reading if reading else self._asking

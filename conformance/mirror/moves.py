@@ -1,4 +1,4 @@
-"""What brokers and operators may send to a controller, in words that do not depend on the run before.
+"""Requests of brokers and operators to a controller, in words that do not depend on the run before.
 
 A `Move` says "the leader proposes the ISR without 3, in the epoch before". `taking` makes it into a request with the epochs
 that its sender then knows. So a move means the same to the specification and to a real controller.
@@ -7,11 +7,11 @@ that its sender then knows. So a move means the same to the specification and to
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from spec.values import BrokerId
+from kspec.spec.values import BrokerId
 
 
-class Fault(Enum):
-    """What is wrong with a proposal, or unusual."""
+class ProposalFault(Enum):
+    """A fault of a proposal, or something unusual in it."""
 
     NONE = "as it should be"
     STALE_BROKER_EPOCH = "in an earlier broker epoch"
@@ -65,7 +65,7 @@ class Propose(NamedTuple):
     """The leader proposes its ISR with these brokers added, or dropped if they are in it."""
 
     changed: tuple[BrokerId, ...]
-    fault: Fault = Fault.NONE
+    fault: ProposalFault = ProposalFault.NONE
 
 
 class ProposeAgain(NamedTuple):
@@ -138,9 +138,9 @@ def move_from_json(described: dict[str, Any]) -> Move:
         if isinstance(value, list):
             fields[field] = tuple(value)
         elif field == "fault":
-            if value not in Fault.__members__:
-                raise NoMoveError(f"{name}: there is no fault {value!r}; there are {', '.join(Fault.__members__)}")
-            fields[field] = Fault[value]
+            if value not in ProposalFault.__members__:
+                raise NoMoveError(f"{name}: there is no fault {value!r}; there are {', '.join(ProposalFault.__members__)}")
+            fields[field] = ProposalFault[value]
     try:
         move: Move = kinds[name](**fields)
     except TypeError as error:

@@ -1,39 +1,39 @@
-"""What comes of a move, in words that many runs share: the error, and what each record changes."""
+"""Outcomes of moves, in words that many runs share: the error, and what each record changes."""
 
 from collections.abc import Iterator
 
-from conformance.mirror.moves import Fault, Move, Propose
-from conformance.mirror.taking import Known, Taken
-from spec.messages.alter_partition import AlterPartitionResponse
-from spec.messages.broker_heartbeat import BrokerHeartbeatResponse
-from spec.metadata import (
+from kspec.conformance.mirror.moves import Move, ProposalFault, Propose
+from kspec.conformance.mirror.taking import ControllerKnowledge, RequestResult
+from kspec.spec.messages.alter_partition import AlterPartitionResponse
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatResponse
+from kspec.spec.metadata import (
     NO_LEADER_CHANGE,
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRegistration,
 )
-from spec.values import NO_LEADER, BrokerId, Error
+from kspec.spec.values import NO_LEADER, BrokerId, Error
 
 Pair = tuple[str, str]
 """An action and its outcome, in words."""
 
 
-def pair_of(known: Known, move: Move, done: Taken) -> Pair:
+def pair_of(known: ControllerKnowledge, move: Move, done: RequestResult) -> Pair:
     """A move and its outcome."""
     return action_of(move), outcome_of(known, done)
 
 
 def action_of(move: Move) -> str:
-    """What kind of move it is, without the brokers that it names."""
+    """The kind of a move, without the brokers that it names."""
     words = [name for name, value in move._asdict().items() if value is True]
-    if isinstance(move, Propose) and move.fault != Fault.NONE:
+    if isinstance(move, Propose) and move.fault != ProposalFault.NONE:
         words.append(str(move.fault.value))
     return " ".join((type(move).__name__, *words)).replace("_", " ")
 
 
-def outcome_of(before: Known, done: Taken) -> str:
-    """What came of it: the answer's error, and what each record changes, without the brokers that it names."""
+def outcome_of(before: ControllerKnowledge, done: RequestResult) -> str:
+    """The outcome of a move: the answer's error, and what each record changes, without the brokers that it names."""
     words = [done.answer.error.name]
     if isinstance(done.answer, BrokerHeartbeatResponse) and done.answer.error == Error.NONE:
         said = ("is_caught_up", "is_fenced", "should_shut_down")
@@ -43,7 +43,7 @@ def outcome_of(before: Known, done: Taken) -> str:
     return ", ".join((*words, *(f"[{_record_in_words(before, record)}]" for record in done.records)))
 
 
-def _record_in_words(before: Known, record: MetadataRecord) -> str:
+def _record_in_words(before: ControllerKnowledge, record: MetadataRecord) -> str:
     partition = before.partition
     match record:
         case PartitionChangeRecord() if partition is not None:

@@ -3,27 +3,27 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from conformance.mirror.comparing import Difference, first_difference, in_words, records_in_words
-from conformance.mirror.controller import ControllerUnderTest
-from conformance.mirror.moves import Heartbeat, Move, Register, Unregister
-from conformance.mirror.runs import Run, Step, without_epochs
-from conformance.mirror.taking import PARTITION, Known, Taken, request_of, taken
-from model_check.models.kafka.kraft.state import topic_of
-from spec.controller.protocol import Controller, ControllerProtocol
-from spec.controller.state import activate
-from spec.metadata import broker_of, partition_of
-from spec.values import BrokerId, Epoch, Incarnation
+from kspec.conformance.mirror.comparing import Difference, first_difference, in_words, records_in_words
+from kspec.conformance.mirror.controller import ControllerUnderTest
+from kspec.conformance.mirror.moves import Heartbeat, Move, Register, Unregister
+from kspec.conformance.mirror.runs import MirrorRun, MirrorStep, without_epochs
+from kspec.conformance.mirror.taking import PARTITION, ControllerKnowledge, RequestResult, request_of, taken
+from kspec.model_check.models.kafka.kraft.state import topic_of
+from kspec.spec.controller.protocol import Controller, ControllerProtocol
+from kspec.spec.controller.state import activate
+from kspec.spec.metadata import broker_of, partition_of
+from kspec.spec.values import BrokerId, Epoch, Incarnation, MonotonicMs
 
 
-class Departure(NamedTuple):
-    """Where Kafka departs from a run: the step (0: before the first), what was sent, and the difference."""
+class MirrorDeparture(NamedTuple):
+    """A departure of Kafka from a run: the step (0: before the first), what was sent, and the difference."""
 
     step: int
     move: str
     difference: Difference
 
 
-class Told(NamedTuple):
+class ReplayedStep(NamedTuple):
     """A step as it went: what was sent, answered and written."""
 
     step: int
@@ -32,14 +32,14 @@ class Told(NamedTuple):
     records: tuple[str, ...]
 
 
-class Replayed(NamedTuple):
-    """How a run went on a real controller: the expected rules, the steps that agreed, the departure if there is one."""
+class ReplayResult(NamedTuple):
+    """The result of a run on a real controller: the expected rules, the steps that agreed, the departure if there is one."""
 
-    run: Run
+    run: MirrorRun
     kafka: str
     rules: str
-    told: tuple[Told, ...]
-    departure: Departure | None
+    told: tuple[ReplayedStep, ...]
+    departure: MirrorDeparture | None
 
     @property
     def follows(self) -> bool:
@@ -55,7 +55,7 @@ class Mirror:
         self.runs = 0
         self._incarnations: dict[BrokerId, Incarnation] = {}
 
-    async def replay(self, run: Run, rules: ControllerProtocol) -> Replayed:
+    async def replay(self, run: MirrorRun, rules: ControllerProtocol) -> ReplayResult:
         """Replay a run with a topic of its own. Raises: `ControllerDiedError`, `ImpossibleMoveError`."""
         assert run.eligible_leader_replicas == self.real.eligible_leader_replicas, "a feature of the whole controller"
         self.runs += 1
@@ -64,18 +64,18 @@ class Mirror:
             "unclean.leader.election.enable": str(run.unclean_election).lower(),
         }
         self.real.use_topic(f"run-{self.runs}", settings)
-        told: list[Told] = []
+        told: list[ReplayedStep] = []
         try:
             departure = await self._take_all(run.controller(rules), run, told)
         finally:
             if self.real.process.running:
                 await self.real.remove_topic()
-        return Replayed(run, self.real.codec.release, rules.name, tuple(told), departure)
+        return ReplayResult(run, self.real.codec.release, rules.name, tuple(told), departure)
 
-    async def _take_all(self, controller: Controller, run: Run, told: list[Told]) -> Departure | None:
+    async def _take_all(self, controller: Controller, run: MirrorRun, told: list[ReplayedStep]) -> MirrorDeparture | None:
         known = self._known()
         for move in self._set_up(run):
-            known, departure = await self._take(controller, known, Step(move), 0, [])
+            known, departure = await self._take(controller, known, MirrorStep(move), 0, [])
             if departure is not None:
                 return departure
         for number, step in enumerate(run.steps, start=1):
@@ -85,18 +85,18 @@ class Mirror:
         left = await self.real.written()
         if left:
             late = Difference("records", "no record", records_in_words(left), "every record is written before the answer")
-            return Departure(len(run.steps), "the end of the run", late)
+            return MirrorDeparture(len(run.steps), "the end of the run", late)
         return None
 
-    def _known(self) -> Known:
-        """What is known before a run: the image as it was read."""
-        state = activate(Epoch(1), self.real.image, 0)
+    def _known(self) -> ControllerKnowledge:
+        """The knowledge before a run: the image as it was read."""
+        state = activate(Epoch(1), self.real.image, MonotonicMs(0))
         registered = state.image.brokers
         self._incarnations.update({entry.broker: entry.incarnation for entry in registered})
         broker_epochs = tuple((entry.broker, entry.broker_epoch) for entry in registered)
-        return Known(state, tuple(sorted(self._incarnations.items())), broker_epochs)
+        return ControllerKnowledge(state, tuple(sorted(self._incarnations.items())), broker_epochs)
 
-    def _set_up(self, run: Run) -> Iterator[Move]:
+    def _set_up(self, run: MirrorRun) -> Iterator[Move]:
         """The brokers of the run are registered and unfenced, and no others are registered.
 
         One that the run before has left as it should be only sends a heartbeat.
@@ -113,8 +113,8 @@ class Mirror:
             yield Heartbeat(broker)
 
     async def _take(
-        self, controller: Controller, known: Known, step: Step, number: int, told: list[Told]
-    ) -> tuple[Known, Departure | None]:
+        self, controller: Controller, known: ControllerKnowledge, step: MirrorStep, number: int, told: list[ReplayedStep]
+    ) -> tuple[ControllerKnowledge, MirrorDeparture | None]:
         """One step, on both sides. The metadata log's end is Kafka's, for it has records that `spec` leaves out."""
         image = known.state.image._replace(end_offset=self.real.image.end_offset)
         known = known._replace(state=known.state._replace(image=image))
@@ -126,11 +126,11 @@ class Mirror:
         if different is None:
             different = self._state_difference(expected, step)
         if different is not None:
-            return expected.known, Departure(number, str(step), different)
-        told.append(Told(number, str(step), in_words(answer), tuple(map(in_words, records))))
+            return expected.known, MirrorDeparture(number, str(step), different)
+        told.append(ReplayedStep(number, str(step), in_words(answer), tuple(map(in_words, records))))
         return expected.known, None
 
-    def _state_difference(self, expected: Taken, step: Step) -> Difference | None:
+    def _state_difference(self, expected: RequestResult, step: MirrorStep) -> Difference | None:
         """The image that Kafka's records make, held against the specification's state and that of the model's run."""
         ours, theirs = expected.known.state.image, self.real.image
         one, other = partition_of(ours, PARTITION), partition_of(theirs, PARTITION)

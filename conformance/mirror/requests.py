@@ -11,28 +11,28 @@ from heapq import heappop, heappush
 from itertools import combinations, count
 from typing import Any, NamedTuple
 
-from conformance.mirror.moves import (
+from kspec.conformance.mirror.moves import (
     CancelReassignment,
     CreatePartition,
     Elect,
-    Fault,
     Heartbeat,
     Move,
+    ProposalFault,
     Propose,
     ProposeAgain,
     Reassign,
     Register,
     Unregister,
 )
-from conformance.mirror.outcomes import Pair, pair_of
-from conformance.mirror.runs import Run, run_of
-from conformance.mirror.taking import ImpossibleMoveError, Known, Taken, request_of, taken
-from spec.controller.protocol import Controller, ControllerProtocol
-from spec.controller.rules.brokers import is_shutting_down
-from spec.controller.state import ControllerState
-from spec.messages.alter_partition import AlterPartitionRequest
-from spec.metadata import EMPTY_IMAGE, NOBODY, PartitionRegistration, broker_of
-from spec.values import NO_LEADER, BrokerId, Epoch
+from kspec.conformance.mirror.outcomes import Pair, pair_of
+from kspec.conformance.mirror.runs import MirrorRun, run_of
+from kspec.conformance.mirror.taking import ControllerKnowledge, ImpossibleMoveError, RequestResult, request_of, taken
+from kspec.spec.controller.protocol import Controller, ControllerProtocol
+from kspec.spec.controller.rules.brokers import is_shutting_down
+from kspec.spec.controller.state import ControllerState
+from kspec.spec.messages.alter_partition import AlterPartitionRequest
+from kspec.spec.metadata import EMPTY_IMAGE, NOBODY, PartitionRegistration, broker_of
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch
 
 STRANGER = BrokerId(9)
 """A broker that is not registered."""
@@ -40,17 +40,17 @@ STRANGER = BrokerId(9)
 # ---- states
 
 
-def set_up(run: Run, controller: Controller) -> Known:
+def set_up(run: MirrorRun, controller: Controller) -> ControllerKnowledge:
     """All brokers of a run registered and unfenced."""
-    known = Known(ControllerState(Epoch(1), EMPTY_IMAGE))
+    known = ControllerKnowledge(ControllerState(Epoch(1), EMPTY_IMAGE))
     for broker in run.broker_ids:
         for move in (Register(broker), Heartbeat(broker)):
             known = taken(controller, known, request_of(known, move)).known
     return known
 
 
-def state_of(known: Known) -> object:
-    """What tells two states apart: how many brokers play which part. Which broker is which makes no difference."""
+def state_of(known: ControllerKnowledge) -> object:
+    """A key that tells two states apart: how many brokers play which part. Which broker is which makes no difference."""
     partition, sent = known.partition, known.sent
     sessions = {session.broker: session for session in known.state.sessions}
     shutdowns = [one.controlled_shutdown_offset for one in sessions.values() if is_shutting_down(one)]
@@ -75,7 +75,7 @@ def _part_of(partition: PartitionRegistration | None, broker: BrokerId) -> tuple
     return (place, broker == partition.leader, *(broker in one for one in sets))
 
 
-def _unregistered(known: Known, partition: PartitionRegistration) -> frozenset[BrokerId]:
+def _unregistered(known: ControllerKnowledge, partition: PartitionRegistration) -> frozenset[BrokerId]:
     registered = {entry.broker for entry in known.state.image.brokers}
     return (frozenset(partition.replicas) | partition.elr | partition.last_known_elr) - registered
 
@@ -91,7 +91,7 @@ def _copy_of(partition: PartitionRegistration | None, sent: AlterPartitionReques
 # ---- moves
 
 
-def moves_at(run: Run, known: Known) -> Iterator[Move]:
+def moves_at(run: MirrorRun, known: ControllerKnowledge) -> Iterator[Move]:
     """Everything that may be sent in a state."""
     partition = known.partition
     for broker in run.broker_ids:
@@ -101,7 +101,7 @@ def moves_at(run: Run, known: Known) -> Iterator[Move]:
         yield from map(CreatePartition, (replicas, (replicas[0], replicas[0]), (replicas[0], STRANGER)))
         return
     yield from map(Propose, _changes(run, partition))
-    yield from (Propose((member,), fault) for fault in Fault for member in _odd_one(partition))
+    yield from (Propose((member,), fault) for fault in ProposalFault for member in _odd_one(partition))
     if known.sent is not None:
         yield ProposeAgain()
     yield Elect()
@@ -110,7 +110,7 @@ def moves_at(run: Run, known: Known) -> Iterator[Move]:
     yield from map(Reassign, assignments(run.broker_ids))
 
 
-def _of_broker(known: Known, broker: BrokerId) -> Iterator[Move]:
+def _of_broker(known: ControllerKnowledge, broker: BrokerId) -> Iterator[Move]:
     yield Heartbeat(broker)
     yield Heartbeat(broker, want_fence=True)
     yield Heartbeat(broker, want_shutdown=True)
@@ -123,7 +123,7 @@ def _of_broker(known: Known, broker: BrokerId) -> Iterator[Move]:
         yield Unregister(broker)
 
 
-def _changes(run: Run, partition: PartitionRegistration) -> Iterator[tuple[BrokerId, ...]]:
+def _changes(run: MirrorRun, partition: PartitionRegistration) -> Iterator[tuple[BrokerId, ...]]:
     """One broker in or out, two at once, nothing, or one that is no replica."""
     others = [replica for replica in partition.replicas if replica != partition.leader]
     yield ()
@@ -151,7 +151,7 @@ def assignments(brokers: tuple[BrokerId, ...]) -> Iterator[tuple[BrokerId, ...]]
 # ---- the graph
 
 
-class Explored(NamedTuple):
+class RequestGraph(NamedTuple):
     """The graph as far as it was explored: its size, and a run to each pair of action and outcome."""
 
     states: int
@@ -159,7 +159,7 @@ class Explored(NamedTuple):
     found: dict[Pair, tuple[Move, ...]]
 
 
-def explore(run: Run, rules: ControllerProtocol, most_states: int) -> Explored:
+def explore(run: MirrorRun, rules: ControllerProtocol, most_states: int) -> RequestGraph:
     """Explore the graph of a run's settings up to a number of states, and keep a run to each pair of action and outcome.
 
     States of a shape that few states before had come first, then those with the shortest runs. What happens rarely counts
@@ -170,7 +170,7 @@ def explore(run: Run, rules: ControllerProtocol, most_states: int) -> Explored:
     seen = {state_of(first)}
     order = count()
     shapes: Counter[object] = Counter()
-    waiting: list[tuple[int, int, int, Known, tuple[Move, ...]]] = [(0, 0, next(order), first, ())]
+    waiting: list[tuple[int, int, int, ControllerKnowledge, tuple[Move, ...]]] = [(0, 0, next(order), first, ())]
     found: dict[Pair, tuple[Move, ...]] = {}
     transitions = 0
     while waiting:
@@ -184,11 +184,11 @@ def explore(run: Run, rules: ControllerProtocol, most_states: int) -> Explored:
                 shape = _shape_of(done.known)
                 shapes[shape] += 1
                 heappush(waiting, (shapes[shape], cost + _cost(move), next(order), done.known, (*path, move)))
-    return Explored(len(seen), transitions, found)
+    return RequestGraph(len(seen), transitions, found)
 
 
-def _shape_of(known: Known) -> object:
-    """What is roughly alike in many states: how large each set of brokers is, and whether there is a leader."""
+def _shape_of(known: ControllerKnowledge) -> object:
+    """A key that many similar states share: how large each set of brokers is, and whether there is a leader."""
     partition, brokers = known.partition, known.state.image.brokers
     up = sum(not entry.fenced for entry in brokers), sum(entry.in_controlled_shutdown for entry in brokers)
     if partition is None:
@@ -198,7 +198,7 @@ def _shape_of(known: Known) -> object:
 
 
 def _cost(move: Move) -> int:
-    """How many steps a move counts for."""
+    """The number of steps that a move counts for."""
     match move:
         case CreatePartition():
             return 0
@@ -210,7 +210,7 @@ def _cost(move: Move) -> int:
             return 1
 
 
-def _transitions(run: Run, controller: Controller, known: Known) -> Iterator[tuple[Move, Taken]]:
+def _transitions(run: MirrorRun, controller: Controller, known: ControllerKnowledge) -> Iterator[tuple[Move, RequestResult]]:
     for move in moves_at(run, known):
         try:
             request = request_of(known, move)
@@ -219,7 +219,7 @@ def _transitions(run: Run, controller: Controller, known: Known) -> Iterator[tup
         yield move, taken(controller, known, request)
 
 
-def pairs_of(run: Run, rules: ControllerProtocol) -> list[Pair]:
+def pairs_of(run: MirrorRun, rules: ControllerProtocol) -> list[Pair]:
     """The pairs of action and outcome along a run."""
     controller = run.controller(rules)
     known, pairs = set_up(run, controller), []
@@ -230,7 +230,7 @@ def pairs_of(run: Run, rules: ControllerProtocol) -> list[Pair]:
     return pairs
 
 
-def covering(found: dict[Pair, tuple[Move, ...]], template: Run, rules: ControllerProtocol) -> Iterator[Run]:
+def covering(found: dict[Pair, tuple[Move, ...]], template: MirrorRun, rules: ControllerProtocol) -> Iterator[MirrorRun]:
     """Runs that together cover all pairs: the longest first, each for a pair that none before has covered."""
     covered: set[Pair] = set()
     settings: dict[str, Any] = {name: value for name, value in template._asdict().items() if name not in ("name", "steps")}
@@ -242,7 +242,7 @@ def covering(found: dict[Pair, tuple[Move, ...]], template: Run, rules: Controll
         yield run
 
 
-def tells_apart(run: Run, rules: ControllerProtocol, others: ControllerProtocol) -> bool:
+def tells_apart(run: MirrorRun, rules: ControllerProtocol, others: ControllerProtocol) -> bool:
     """Whether two sets of rules answer or write differently along a run."""
     one, other = run.controller(rules), run.controller(others)
     known = set_up(run, one)

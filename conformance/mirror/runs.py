@@ -2,14 +2,14 @@
 
 from typing import Any, NamedTuple
 
-from conformance.mirror.moves import Move, move_as_json, move_from_json, move_in_words
-from model_check.models.kafka.values import Topic
-from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
-from spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
-from spec.values import BrokerId, Epoch, PartitionEpoch
+from kspec.conformance.mirror.moves import Move, move_as_json, move_from_json, move_in_words
+from kspec.model_check.models.kafka.values import TopicRegistration
+from kspec.spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
+from kspec.spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
+from kspec.spec.values import BrokerId, Epoch, PartitionEpoch
 
 
-class Step(NamedTuple):
+class MirrorStep(NamedTuple):
     """One step of a run: what is sent. `of` is the step of the model's run that it stands for, 0 for none.
 
     `after`: the partition after it in the model's run, without epochs, `None` if the run does not say.
@@ -17,17 +17,17 @@ class Step(NamedTuple):
 
     move: Move
     of: int = 0
-    after: Topic | None = None
+    after: TopicRegistration | None = None
 
     def __str__(self) -> str:
         return move_in_words(self.move)
 
 
-class Run(NamedTuple):
+class MirrorRun(NamedTuple):
     """A run: brokers 1 to `brokers`, registered and unfenced, and what is sent then."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[MirrorStep, ...]
     brokers: int = 4
     min_isr: int = 2
     unclean_election: bool = False
@@ -46,17 +46,17 @@ class Run(NamedTuple):
         return Controller(rules, settings)
 
 
-def run_of(name: str, *moves: Move, **settings: Any) -> Run:
+def run_of(name: str, *moves: Move, **settings: Any) -> MirrorRun:
     """A run of these moves."""
-    return Run(name, tuple(Step(move, number) for number, move in enumerate(moves, start=1)), **settings)
+    return MirrorRun(name, tuple(MirrorStep(move, number) for number, move in enumerate(moves, start=1)), **settings)
 
 
-def run_as_json(run: Run) -> dict[str, Any]:
+def run_as_json(run: MirrorRun) -> dict[str, Any]:
     """A run as JSON: a file that can be replayed."""
     return {**run._asdict(), "steps": [move_as_json(step.move) for step in run.steps]}
 
 
-def run_from_json(described: dict[str, Any]) -> Run:
+def run_from_json(described: dict[str, Any]) -> MirrorRun:
     """The run that `run_as_json` describes. Raises: `NoMoveError`, `TypeError`."""
     moves = [move_from_json(step) for step in described["steps"]]
     settings = {name: value for name, value in described.items() if name not in ("steps", "name")}
@@ -75,6 +75,6 @@ def rules_of(kafka: str) -> ControllerProtocol:
     return older[-1]
 
 
-def without_epochs(topic: Topic) -> Topic:
+def without_epochs(topic: TopicRegistration) -> TopicRegistration:
     """A partition as the model `controller` keeps it."""
     return topic._replace(leader_epoch=Epoch(0), partition_epoch=PartitionEpoch(0))

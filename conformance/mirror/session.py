@@ -8,25 +8,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from conformance.kafka.jars import Jars
-from conformance.mirror.controller import ControllerUnderTest
-from conformance.mirror.named import NAMED
-from conformance.mirror.outcomes import Pair
-from conformance.mirror.replay import Mirror, Replayed
-from conformance.mirror.requests import covering, explore, pairs_of, tells_apart
-from conformance.mirror.runs import Run, run_as_json
-from model_check.traces.encode import as_json
-from spec.controller.protocol import ControllerProtocol
-from spec.mutation import Mutant, changed_rules, weaken
+from kspec.conformance.kafka.jars import Jars
+from kspec.conformance.mirror.controller import ControllerUnderTest
+from kspec.conformance.mirror.named import NAMED
+from kspec.conformance.mirror.outcomes import Pair
+from kspec.conformance.mirror.replay import Mirror, ReplayResult
+from kspec.conformance.mirror.requests import covering, explore, pairs_of, tells_apart
+from kspec.conformance.mirror.runs import MirrorRun, run_as_json
+from kspec.model_check.traces.encode import as_json
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.mutation import Mutant, changed_rules, weaken
 
 STATES = 300
-"""How many states of each graph are explored, unless more are asked for."""
+"""The number of states of each graph that are explored, unless more are asked for."""
 
 
-class Chosen(NamedTuple):
+class RunSelection(NamedTuple):
     """The runs that cover the graphs, how many states and transitions these have, and the pairs that the runs cover."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[MirrorRun, ...]
     states: int
     transitions: int
     pairs: frozenset[tuple[str, Pair]]
@@ -35,7 +35,7 @@ class Chosen(NamedTuple):
 class Task(NamedTuple):
     """A run to replay, and the rules that are expected; `name` is the mutant's, if they are a mutant."""
 
-    run: Run | None
+    run: MirrorRun | None
     rules: ControllerProtocol
     name: str = ""
 
@@ -45,20 +45,25 @@ def has_eligible_leader_replicas(kafka: str) -> bool:
     return not kafka.startswith("3.")
 
 
-def settings_of(kafka: str) -> tuple[Run, ...]:
+def settings_of(kafka: str) -> tuple[MirrorRun, ...]:
     """The settings of the graphs that are covered; a release before 4.0 has no eligible leader replicas."""
     without = (
-        Run("without ELR", (), eligible_leader_replicas=False),
-        Run("without ELR, unclean", (), unclean_election=True, eligible_leader_replicas=False),
+        MirrorRun("without ELR", (), eligible_leader_replicas=False),
+        MirrorRun("without ELR, unclean", (), unclean_election=True, eligible_leader_replicas=False),
     )
     if not has_eligible_leader_replicas(kafka):
         return without
-    return (Run("ELR", ()), Run("ELR, unclean", (), unclean_election=True), Run("ELR, min ISR 3", (), min_isr=3), *without)
+    return (
+        MirrorRun("ELR", ()),
+        MirrorRun("ELR, unclean", (), unclean_election=True),
+        MirrorRun("ELR, min ISR 3", (), min_isr=3),
+        *without,
+    )
 
 
-def choose(kafka: str, rules: ControllerProtocol, states: int = STATES) -> Chosen:
+def choose(kafka: str, rules: ControllerProtocol, states: int = STATES) -> RunSelection:
     """The runs that cover every pair of action and outcome in the graphs of all settings, as far as they are explored."""
-    runs: list[Run] = []
+    runs: list[MirrorRun] = []
     pairs: set[tuple[str, Pair]] = set()
     explored, transitions = 0, 0
     for template in settings_of(kafka):
@@ -71,10 +76,10 @@ def choose(kafka: str, rules: ControllerProtocol, states: int = STATES) -> Chose
         run = made()._replace(eligible_leader_replicas=has_eligible_leader_replicas(kafka))
         pairs |= {(run.name, pair) for pair in pairs_of(run, rules)}
         runs.append(run)
-    return Chosen(tuple(runs), explored, transitions, frozenset(pairs))
+    return RunSelection(tuple(runs), explored, transitions, frozenset(pairs))
 
 
-def telling_apart(chosen: Chosen, rules: ControllerProtocol, mutants: Iterable[Mutant]) -> Iterator[Task]:
+def telling_apart(chosen: RunSelection, rules: ControllerProtocol, mutants: Iterable[Mutant]) -> Iterator[Task]:
     """For each mutant a shortest run that tells it apart from the rules; `None` in place of a run if there is none.
 
     A mutant that changes nothing in these rules is left out: they have the weak rule already.
@@ -88,13 +93,13 @@ def telling_apart(chosen: Chosen, rules: ControllerProtocol, mutants: Iterable[M
 
 
 async def replay_all(
-    jars: Jars, tasks: Iterable[Task], told: Callable[[Replayed], None] | None = None
-) -> tuple[Replayed, ...]:
+    jars: Jars, tasks: Iterable[Task], told: Callable[[ReplayResult], None] | None = None
+) -> tuple[ReplayResult, ...]:
     """Replay runs, those with the same kind of cluster on one controller. Nothing is left behind.
 
     Raises: `ControllerDiedError`, `KafkaMissingError`, `ImpossibleMoveError`.
     """
-    found: list[Replayed] = []
+    found: list[ReplayResult] = []
     listed = [(task.run, task.rules) for task in tasks if task.run is not None]
     for eligible in (True, False):
         batch = [(run, rules) for run, rules in listed if run.eligible_leader_replicas == eligible]
@@ -118,7 +123,7 @@ async def replay_all(
 # ---- what is said
 
 
-def replayed_as_json(replayed: Replayed) -> dict[str, Any]:
+def replayed_as_json(replayed: ReplayResult) -> dict[str, Any]:
     """The one object that `kspec world mirror RUN --json` prints."""
     departure = replayed.departure
     return {
@@ -132,7 +137,7 @@ def replayed_as_json(replayed: Replayed) -> dict[str, Any]:
     }
 
 
-def verdict_of(replayed: Replayed) -> str:
+def verdict_of(replayed: ReplayResult) -> str:
     """The verdict in a line."""
     steps = f"{len(replayed.run.steps)} steps"
     if replayed.departure is None:
@@ -141,7 +146,7 @@ def verdict_of(replayed: Replayed) -> str:
     return f"Kafka {replayed.kafka} departs from {replayed.run.name} at {where} of {steps}"
 
 
-def replayed_as_text(replayed: Replayed) -> Iterator[str]:
+def replayed_as_text(replayed: ReplayResult) -> Iterator[str]:
     """A run as people read it: each step with what Kafka answered and wrote, then the verdict."""
     for told in replayed.told:
         yield f"{told.step:3} {told.move}"
@@ -151,8 +156,8 @@ def replayed_as_text(replayed: Replayed) -> Iterator[str]:
     yield verdict_of(replayed)
 
 
-def departure_as_text(replayed: Replayed) -> Iterator[str]:
-    """Where and how Kafka departs, if it does."""
+def departure_as_text(replayed: ReplayResult) -> Iterator[str]:
+    """Kafka's departure in words, if there is one."""
     departure = replayed.departure
     if departure is not None:
         yield f"{departure.step:3} {departure.move}"
@@ -161,7 +166,7 @@ def departure_as_text(replayed: Replayed) -> Iterator[str]:
         yield f"      rule  {departure.difference.rule}"
 
 
-def keep(run: Run, folder: Path) -> Path:
+def keep(run: MirrorRun, folder: Path) -> Path:
     """Keep a run as a file that replays, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     content = json.dumps(run_as_json(run), indent=1) + "\n"

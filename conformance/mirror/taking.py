@@ -5,42 +5,52 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from conformance.mirror.moves import (
+from kspec.conformance.mirror.moves import (
     CancelReassignment,
     CreatePartition,
     Elect,
-    Fault,
     Heartbeat,
     Move,
+    ProposalFault,
     Propose,
     ProposeAgain,
     Reassign,
     Register,
     Unregister,
 )
-from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, handle_unregister_broker
-from spec.controller.partitions import (
+from kspec.spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration, handle_unregister_broker
+from kspec.spec.controller.partitions import (
     handle_alter_partition,
     handle_alter_partition_reassignments,
-    handle_create_topics,
     handle_elect_leaders,
 )
-from spec.controller.protocol import Controller
-from spec.controller.state import Answer, AppendRecords, ControllerRequest, ControllerState, ControllerStep
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.metadata import LeaderRecoveryState, MetadataRecord, PartitionRegistration, broker_of, partition_of
-from spec.step import Reply
-from spec.values import (
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.controller.state import Answer, AppendRecords, ControllerState, ControllerStep
+from kspec.spec.controller.topics.creation import handle_create_topics
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kspec.spec.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse, NewTopic, ReplicaAssignment
+from kspec.spec.metadata import (
+    ConfigRecord,
+    LeaderRecoveryState,
+    MetadataRecord,
+    PartitionRegistration,
+    TopicRecord,
+    broker_of,
+    partition_of,
+)
+from kspec.spec.step import Reply
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_LEADER,
+    NO_TOPIC_ID,
     BrokerEpoch,
     BrokerId,
     Epoch,
@@ -54,6 +64,12 @@ from spec.values import (
 PARTITION = PartitionId(0)
 """The one partition of a run."""
 
+TOPIC = "run"
+"""Its topic, which the controller under test has under a name and an id of its own."""
+
+OF_NAMES = (TopicRecord, ConfigRecord)
+"""Records that are left out: about names, ids and settings that only the controller under test has."""
+
 NO_PARTITION = PartitionId(7)
 """A partition that its topic does not have."""
 
@@ -61,8 +77,23 @@ NOW_MS = 0
 """The controller's time. No session ends by time here: brokers ask to be fenced."""
 
 
-class Known(NamedTuple):
-    """What the controller of the specification knows, and what the brokers know of themselves.
+MirroredRequest: TypeAlias = (
+    AlterPartitionReassignmentsRequest
+    | AlterPartitionRequest
+    | BrokerHeartbeatRequest
+    | BrokerRegistrationRequest
+    | CreateTopicsRequest
+    | ElectLeadersRequest
+    | UnregisterBrokerRequest
+)
+"""The requests that both controllers are sent."""
+
+MirroredAnswer: TypeAlias = AlterPartitionResponse | BrokerHeartbeatResponse | BrokerRegistrationResponse | ErrorResponse
+"""The answers that are compared; of a creation the error alone, as the topics have different ids."""
+
+
+class ControllerKnowledge(NamedTuple):
+    """The knowledge of the specification's controller, and of the brokers about themselves.
 
     `incarnations`: the number of each broker's present incarnation. `broker_epochs`: the broker epoch in its last answer.
     `sent`: the last proposal.
@@ -79,13 +110,13 @@ class Known(NamedTuple):
         return partition_of(self.state.image, PARTITION)
 
 
-class Taken(NamedTuple):
-    """What a request brings about: the answer, the records that are written, and what is known then."""
+class RequestResult(NamedTuple):
+    """The result of a request: the answer, the records that are written, and what is known then."""
 
-    request: ControllerRequest
-    answer: Answer
+    request: MirroredRequest
+    answer: MirroredAnswer
     records: tuple[MetadataRecord, ...]
-    known: Known
+    known: ControllerKnowledge
 
 
 @dataclass(frozen=True)
@@ -111,11 +142,11 @@ def _with(
     return tuple(sorted({**dict(pairs), broker: value}.items()))
 
 
-def request_of(known: Known, move: Move) -> ControllerRequest:
+def request_of(known: ControllerKnowledge, move: Move) -> MirroredRequest:
     """The request of a move, with the epochs that its sender knows. `ImpossibleMoveError` if there is no such sender."""
     match move:
         case CreatePartition(replicas):
-            return CreateTopicsRequest(PARTITION, replicas)
+            return CreateTopicsRequest((NewTopic(TOPIC, NO_TOPIC_ID, assignments=(ReplicaAssignment(0, replicas),)),))
         case Heartbeat():
             return _heartbeat(known, move)
         case Register(broker, again, clean, earlier):
@@ -139,7 +170,7 @@ def request_of(known: Known, move: Move) -> ControllerRequest:
             return AlterPartitionReassignmentsRequest(PARTITION, None)
 
 
-def _heartbeat(known: Known, move: Heartbeat) -> BrokerHeartbeatRequest:
+def _heartbeat(known: ControllerKnowledge, move: Heartbeat) -> BrokerHeartbeatRequest:
     image = known.state.image
     broker_epoch = _of(known.broker_epochs, move.broker, NO_BROKER_EPOCH)
     registered = broker_of(image.brokers, move.broker)
@@ -151,40 +182,40 @@ def _heartbeat(known: Known, move: Heartbeat) -> BrokerHeartbeatRequest:
     return BrokerHeartbeatRequest(move.broker, broker_epoch, Offset(replayed), move.want_fence, move.want_shutdown)
 
 
-def _proposal(known: Known, move: Propose) -> AlterPartitionRequest:
+def _proposal(known: ControllerKnowledge, move: Propose) -> AlterPartitionRequest:
     partition, fault = known.partition, move.fault
     if partition is None:
         raise ImpossibleMoveError("there is no partition to propose an ISR for")
     proposer = partition.leader if partition.leader != NO_LEADER else partition.replicas[0]
-    if fault == Fault.NOT_THE_LEADER:
+    if fault == ProposalFault.NOT_THE_LEADER:
         others = [replica for replica in partition.replicas if replica != partition.leader]
         if not others:
             raise ImpossibleMoveError("the partition has no other replica")
         proposer = others[0]
     proposed = partition.isr ^ frozenset(move.changed)
-    if fault == Fault.WITHOUT_THE_LEADER:
+    if fault == ProposalFault.WITHOUT_THE_LEADER:
         proposed -= {partition.leader}
     members = frozenset(IsrMember(broker, _member_epoch(known, broker, fault)) for broker in proposed)
     leader_epoch, partition_epoch = partition.leader_epoch, partition.partition_epoch
-    by_leader_epoch = {Fault.EARLIER_LEADER_EPOCH: -1, Fault.LATER_LEADER_EPOCH: 1}.get(fault, 0)
-    by_partition_epoch = {Fault.EARLIER_PARTITION_EPOCH: -1, Fault.LATER_PARTITION_EPOCH: 1}.get(fault, 0)
+    by_leader_epoch = {ProposalFault.EARLIER_LEADER_EPOCH: -1, ProposalFault.LATER_LEADER_EPOCH: 1}.get(fault, 0)
+    by_partition_epoch = {ProposalFault.EARLIER_PARTITION_EPOCH: -1, ProposalFault.LATER_PARTITION_EPOCH: 1}.get(fault, 0)
     broker_epoch = _of(known.broker_epochs, proposer, NO_BROKER_EPOCH)
     return AlterPartitionRequest(
         proposer,
-        BrokerEpoch(broker_epoch - 1) if fault == Fault.STALE_BROKER_EPOCH else broker_epoch,
-        NO_PARTITION if fault == Fault.UNKNOWN_PARTITION else PARTITION,
+        BrokerEpoch(broker_epoch - 1) if fault == ProposalFault.STALE_BROKER_EPOCH else broker_epoch,
+        NO_PARTITION if fault == ProposalFault.UNKNOWN_PARTITION else PARTITION,
         Epoch(leader_epoch + by_leader_epoch),
         PartitionEpoch(partition_epoch + by_partition_epoch),
         members,
-        LeaderRecoveryState.RECOVERING if fault == Fault.RECOVERING else LeaderRecoveryState.RECOVERED,
+        LeaderRecoveryState.RECOVERING if fault == ProposalFault.RECOVERING else LeaderRecoveryState.RECOVERED,
     )
 
 
-def _member_epoch(known: Known, broker: BrokerId, fault: Fault) -> BrokerEpoch:
-    if fault == Fault.MEMBER_WITHOUT_EPOCH:
+def _member_epoch(known: ControllerKnowledge, broker: BrokerId, fault: ProposalFault) -> BrokerEpoch:
+    if fault == ProposalFault.MEMBER_WITHOUT_EPOCH:
         return NO_BROKER_EPOCH
     broker_epoch = _of(known.broker_epochs, broker, NO_BROKER_EPOCH)
-    return BrokerEpoch(broker_epoch - 1) if fault == Fault.STALE_MEMBER else broker_epoch
+    return BrokerEpoch(broker_epoch - 1) if fault == ProposalFault.STALE_MEMBER else broker_epoch
 
 
 HANDLERS: dict[type[Any], Callable[..., ControllerStep]] = {
@@ -199,15 +230,15 @@ HANDLERS: dict[type[Any], Callable[..., ControllerStep]] = {
 """The handler of each request that the mirror sends."""
 
 
-def handler_of(request: ControllerRequest) -> Callable[..., ControllerStep]:
+def handler_of(request: MirroredRequest) -> Callable[..., ControllerStep]:
     """The handler of a request."""
     return HANDLERS[type(request)]
 
 
-def taken(controller: Controller, known: Known, request: ControllerRequest) -> Taken:
-    """What the specification's controller answers and writes."""
+def taken(controller: Controller, known: ControllerKnowledge, request: MirroredRequest) -> RequestResult:
+    """The answer and the records of the specification's controller."""
     step = handler_of(request)(controller, known.state, request, NOW_MS)
-    answers = [effect.message for effect in step.effects if isinstance(effect, Reply)]
+    answers = [_compared_part(effect.message) for effect in step.effects if isinstance(effect, Reply)]
     assert len(answers) == 1, "every request is answered once"
     appended = [effect.records for effect in step.effects if isinstance(effect, AppendRecords)]
     after = known._replace(state=step.state)
@@ -221,4 +252,14 @@ def taken(controller: Controller, known: Known, request: ControllerRequest) -> T
             )
         case AlterPartitionRequest(), _:
             after = after._replace(sent=request)
-    return Taken(request, answers[0], appended[0] if appended else (), after)
+    records = tuple(record for record in (appended[0] if appended else ()) if not isinstance(record, OF_NAMES))
+    return RequestResult(request, answers[0], records, after)
+
+
+def _compared_part(answer: Answer) -> MirroredAnswer:
+    match answer:
+        case CreateTopicsResponse(topics=(topic,)):
+            return ErrorResponse(topic.error)
+        case AlterPartitionResponse() | BrokerHeartbeatResponse() | BrokerRegistrationResponse() | ErrorResponse():
+            return answer
+    raise AssertionError(f"no mirrored request is answered with {answer}")

@@ -6,31 +6,31 @@ way back. A record of a type that no rule of `spec` writes stays as it is, so th
 
 from typing import Any, NamedTuple
 
-from conformance.kafka.codec import MetadataRecord as Written
-from conformance.mirror.taking import NO_PARTITION
-from impl.metadata.records import LogRecord, encode_incarnation, to_spec
-from impl.wire.apis import PREFERRED_ELECTION, UNCLEAN_ELECTION
-from impl.wire.values import Message
-from spec.controller.state import Answer, ControllerRequest
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.metadata import LeaderRecoveryState, MetadataRecord
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error, PartitionEpoch, PartitionId
+from kspec.conformance.kafka.codec import MetadataRecord as Written
+from kspec.conformance.mirror.taking import NO_PARTITION, MirroredAnswer, MirroredRequest
+from kspec.impl.metadata.records import LogRecord, encode_incarnation, to_spec
+from kspec.impl.wire.apis import PREFERRED_ELECTION, UNCLEAN_ELECTION
+from kspec.impl.wire.values import Message
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kspec.spec.messages.topics.create_topics import CreateTopicsRequest
+from kspec.spec.metadata import LeaderRecoveryState, MetadataRecord, PartitionRecord
+from kspec.spec.topics import NO_PLACE
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Error, PartitionEpoch, PartitionId
 
 WAIT_MS = 30_000
 
 LEFT_OUT = ("TopicRecord", "RemoveTopicRecord", "ConfigRecord", "ClearElrRecord", "NoOpRecord", "FeatureLevelRecord")
-"""Records that `spec.controller` does not have: about topics and settings, and those that say nothing."""
+"""Records that are left out: about names, ids and settings of topics, and those that say nothing."""
 
 
-class Place(NamedTuple):
-    """What surrounds a request: the topic under test, its settings, and the cluster."""
+class RequestContext(NamedTuple):
+    """The context of a request: the topic under test, its settings, and the cluster."""
 
     cluster_id: str
     topic: str
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     features: tuple[tuple[str, int, int], ...]
 
 
-class Sent(NamedTuple):
+class WireRequest(NamedTuple):
     """A request as it goes over the wire."""
 
     api: str
@@ -62,11 +62,11 @@ def directory_id(broker: int) -> bytes:
 # ---- requests
 
 
-def on_the_wire(request: ControllerRequest, place: Place) -> Sent:
+def on_the_wire(request: MirroredRequest, place: RequestContext) -> WireRequest:
     """A request of `spec` in Kafka's words."""
     match request:
         case CreateTopicsRequest():
-            return Sent("CreateTopics", 7, _creation(request, place))
+            return WireRequest("CreateTopics", 7, _creation(request, place))
         case BrokerHeartbeatRequest(broker, broker_epoch, offset, want_fence, want_shutdown):
             beat = Message(
                 broker_id=broker,
@@ -75,31 +75,33 @@ def on_the_wire(request: ControllerRequest, place: Place) -> Sent:
                 want_fence=want_fence,
                 want_shut_down=want_shutdown,
             )
-            return Sent("BrokerHeartbeat", 1, beat)
+            return WireRequest("BrokerHeartbeat", 1, beat)
         case BrokerRegistrationRequest():
-            return Sent("BrokerRegistration", 4, _registration(request, place))
+            return WireRequest("BrokerRegistration", 4, _registration(request, place))
         case UnregisterBrokerRequest(broker):
-            return Sent("UnregisterBroker", 0, Message(broker_id=broker))
+            return WireRequest("UnregisterBroker", 0, Message(broker_id=broker))
         case AlterPartitionRequest():
-            return Sent("AlterPartition", 3, _proposal(request, place))
+            return WireRequest("AlterPartition", 3, _proposal(request, place))
         case ElectLeadersRequest(partition_id, unclean):
             chosen = [Message(topic=place.topic, partitions=[int(partition_id)])]
             kind = UNCLEAN_ELECTION if unclean else PREFERRED_ELECTION
-            return Sent("ElectLeaders", 2, Message(election_type=kind, topic_partitions=chosen, timeout_ms=WAIT_MS))
+            return WireRequest("ElectLeaders", 2, Message(election_type=kind, topic_partitions=chosen, timeout_ms=WAIT_MS))
         case AlterPartitionReassignmentsRequest(partition_id, replicas):
             moved = Message(partition_index=partition_id, replicas=None if replicas is None else list(replicas))
             topics = [Message(name=place.topic, partitions=[moved])]
-            return Sent("AlterPartitionReassignments", 0, Message(timeout_ms=WAIT_MS, topics=topics))
+            return WireRequest("AlterPartitionReassignments", 0, Message(timeout_ms=WAIT_MS, topics=topics))
 
 
-def _creation(request: CreateTopicsRequest, place: Place) -> Message:
-    assigned = [Message(partition_index=request.partition_id, broker_ids=list(request.replicas))]
+def _creation(request: CreateTopicsRequest, place: RequestContext) -> Message:
+    assigned = [
+        Message(partition_index=one.partition, broker_ids=list(one.replicas)) for one in request.topics[0].assignments
+    ]
     configs = [Message(name=name, value=value) for name, value in place.settings]
     topic = Message(name=place.topic, num_partitions=-1, replication_factor=-1, assignments=assigned, configs=configs)
     return Message(topics=[topic], timeout_ms=WAIT_MS)
 
 
-def _registration(request: BrokerRegistrationRequest, place: Place) -> Message:
+def _registration(request: BrokerRegistrationRequest, place: RequestContext) -> Message:
     features = [
         Message(name=name, min_supported_version=first, max_supported_version=last) for name, first, last in place.features
     ]
@@ -115,7 +117,7 @@ def _registration(request: BrokerRegistrationRequest, place: Place) -> Message:
     )
 
 
-def _proposal(request: AlterPartitionRequest, place: Place) -> Message:
+def _proposal(request: AlterPartitionRequest, place: RequestContext) -> Message:
     members = [Message(broker_id=member.broker, broker_epoch=member.broker_epoch) for member in sorted(request.isr)]
     partition = Message(
         partition_index=request.partition_id,
@@ -131,7 +133,7 @@ def _proposal(request: AlterPartitionRequest, place: Place) -> Message:
 # ---- answers
 
 
-def answer_in_words_of_spec(request: ControllerRequest, answer: Message) -> Answer:
+def answer_in_words_of_spec(request: MirroredRequest, answer: Message) -> MirroredAnswer:
     """Kafka's answer to a request, as `spec` has it."""
     match request:
         case CreateTopicsRequest():
@@ -190,4 +192,6 @@ def record_in_words_of_spec(written: Written) -> MetadataRecord | OtherRecord | 
         return None
     partition_id = PartitionId(getattr(written.message, "partition_id", NO_PARTITION))
     found = to_spec(LogRecord(written.name, written.message), partition_id)
+    if isinstance(found, PartitionRecord):
+        return found._replace(place=NO_PLACE)
     return OtherRecord(written.name, repr(written.message)) if found is None else found

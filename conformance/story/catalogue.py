@@ -1,14 +1,14 @@
-"""Which studies processes can go through, by which rules they fail there, and by which they do not."""
+"""Studies whose runs can be taken by processes, with the rules that fail there, and the rules that do not."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conformance.story.words import UnknownStoryError
-from model_check.core.nearest import instead_of
-from model_check.reports.studies.catalogue import STUDIES
-from model_check.reports.studies.study import Study
-from spec.releases.names import FIRST_KRAFT, KRAFT_NAMES, RELEASES
+from kspec.conformance.story.errors import UnknownStoryError
+from kspec.model_check.core.nearest import instead_of
+from kspec.model_check.reports.studies.catalogue import STUDIES
+from kspec.model_check.reports.studies.study import Study
+from kspec.spec.releases.names import FIRST_KRAFT, KRAFT_NAMES, RELEASES
 
 ON_LEADER, IN_ISR, COMMITTED, SAME_LOGS = (
     "AcknowledgedOnLeader",
@@ -26,7 +26,7 @@ WHAT_IS_WRONG: Mapping[str, str] = {
 }
 
 
-class Rules(NamedTuple):
+class StoryRules(NamedTuple):
     """The rules of all nodes: a release, and one rule weakened or none."""
 
     release: str
@@ -46,8 +46,8 @@ class Story:
     """
 
     name: str
-    failing: Rules
-    repaired: Rules
+    failing: StoryRules
+    repaired: StoryRules
     bounds: Mapping[str, Any]
     invariant: str
     changed: Mapping[str, Any] = field(default_factory=dict)
@@ -64,34 +64,34 @@ class Story:
 
     @property
     def fails_with(self) -> str:
-        """What the failure needs, in words."""
+        """The rules under which it fails, in words."""
         settings = [f"{name.replace('_', '-')} {self.bounds[name]}" for name in self.changed]
         return " and ".join([str(self.failing), *settings])
 
     @property
     def holds_with(self) -> str:
-        """What prevents it, in words."""
+        """The rules that prevent it, in words."""
         settings = [f"{name.replace('_', '-')} {value}" for name, value in self.changed.items()]
         return " and ".join([str(self.repaired), *settings])
 
 
-NEXT = Rules("next")
+NEXT = StoryRules("next")
 _TWO_BROKERS = {"brokers": 2, "values": 2}
 
 STORIES: Mapping[str, Story] = {
     story.name: story
     for story in (
-        Story("kip-101-loss", Rules("0.10"), Rules("0.11"), {"elections": 2}, ON_LEADER),
-        Story("kip-101-divergence", Rules("0.10"), Rules("0.11"), {**_TWO_BROKERS, "elections": 2}, SAME_LOGS),
+        Story("kip-101-loss", StoryRules("0.10"), StoryRules("0.11"), {"elections": 2}, ON_LEADER),
+        Story("kip-101-divergence", StoryRules("0.10"), StoryRules("0.11"), {**_TWO_BROKERS, "elections": 2}, SAME_LOGS),
         Story(
             "kip-279-fast-leader-changes",
-            Rules("1.1"),
-            Rules("2.0"),
+            StoryRules("1.1"),
+            StoryRules("2.0"),
             {**_TWO_BROKERS, "values": 3, "elections": 2},
             SAME_LOGS,
         ),
-        Story("epochs-out-of-order", Rules("2.0"), Rules("2.1"), {**_TWO_BROKERS, "elections": 3}, ON_LEADER),
-        Story("kip-320-zombie", Rules("2.0"), Rules("2.1"), {"elections": 3}, ON_LEADER),
+        Story("epochs-out-of-order", StoryRules("2.0"), StoryRules("2.1"), {**_TWO_BROKERS, "elections": 3}, ON_LEADER),
+        Story("kip-320-zombie", StoryRules("2.0"), StoryRules("2.1"), {"elections": 3}, ON_LEADER),
         Story("acks-1", NEXT, NEXT, {"brokers": 2, "elections": 1, "acks": "1"}, ON_LEADER, {"acks": "all"}),
         Story(
             "unclean-election",
@@ -109,55 +109,59 @@ STORIES: Mapping[str, Story] = {
             ON_LEADER,
             {"min_isr": 2},
         ),
-        Story("diverging-fetch", Rules("next", "count-diverging-fetch"), NEXT, {"elections": 1, "values": 2}, IN_ISR),
+        Story("diverging-fetch", StoryRules("next", "count-diverging-fetch"), NEXT, {"elections": 1, "values": 2}, IN_ISR),
         Story(
             "high-watermark-before-truncation",
-            Rules("next", "high-watermark-before-truncation"),
+            StoryRules("next", "high-watermark-before-truncation"),
             NEXT,
             {**_TWO_BROKERS, "min_isr": 1, "elections": 2, "fencings": 1},
             SAME_LOGS,
         ),
         Story(
             "below-min-isr",
-            Rules("next", "advance-below-min-isr"),
+            StoryRules("next", "advance-below-min-isr"),
             NEXT,
             {"elections": 0, "isr_shrinks": 1},
             COMMITTED,
         ),
-        Story("unfenced-fetch", Rules("next", "unfenced-requests"), NEXT, {"elections": 2}, COMMITTED),
+        Story("unfenced-fetch", StoryRules("next", "unfenced-requests"), NEXT, {"elections": 2}, COMMITTED),
         Story(
             "async-isr-shrink-early",
-            Rules("next", "shrink-before-confirmation"),
+            StoryRules("next", "shrink-before-confirmation"),
             NEXT,
             {"elections": 0, "isr_shrinks": 1},
             COMMITTED,
         ),
         Story(
             "rolled-back-proposal",
-            Rules("next", "roll-back-on-any-error"),
+            StoryRules("next", "roll-back-on-any-error"),
             NEXT,
             {"brokers": 2, "min_isr": 1, "elections": 0, "isr_shrinks": 1},
             COMMITTED,
         ),
-        Story("forgotten-proposal", Rules("4.4"), NEXT, {"elections": 1, "isr_shrinks": 1}, ON_LEADER),
-        Story("missed-epoch", Rules("4.4"), NEXT, {"elections": 2, "fencings": 1}, ON_LEADER),
+        Story("forgotten-proposal", StoryRules("4.4"), NEXT, {"elections": 1, "isr_shrinks": 1}, ON_LEADER),
+        Story("missed-epoch", StoryRules("4.4"), NEXT, {"elections": 2, "fencings": 1}, ON_LEADER),
     )
 }
-"""The studies that processes can go through."""
+"""The studies whose runs can be taken by processes."""
 
 _PUBLISHED = "a rule of a published model, which no release lacks, and which no mutant of a broker weakens alone"
-_LATE = "a request is handled, or an answer read, after its connection is gone; the gates lose what is on a lost connection"
+_LATE = (
+    "a request is handled, or a response read, after its connection is gone; the proxies lose messages of a lost connection"
+)
 _STARTS = (
     "a broker that is back registers just when its session ends; which comes first, processes do not decide the same twice"
 )
 
-NOT_SHOWN: Mapping[str, str] = {
+_OF_GROUPS = "a story has load and faults of one partition, and no group of consumers"
+NOT_ON_PROCESSES: Mapping[str, str] = {
+    **dict.fromkeys(("lost-update", "assignment-that-was-taken-back", "commit-of-an-earlier-epoch"), _OF_GROUPS),
     "kafka-7415-own-epoch": "no release has this fault alone, and the other rules of today hide it",
     "kip-320-first-try": "a draft of a rule that no release has had",
     "unfenced-truncation": "a broker's mutant weakens this fence only together with the one of unfenced-fetch",
     "high-watermark-without-epoch": _PUBLISHED,
     "join-before-epoch-start": _PUBLISHED,
-    "async-isr-committed-only": "a leader waits for who may join until its lag is too long; the model's always is",
+    "async-isr-committed-only": "a leader waits for a follower that may join until it exceeds the lag; in the model it does",
     "latest-offset": "nothing is lost: a consumer is told an earlier offset than before, which logs do not show",
     "earlier-incarnation": _LATE,
     "late-divergence": _LATE,
@@ -170,15 +174,15 @@ NOT_SHOWN: Mapping[str, str] = {
     "answer-before-unfenced": _STARTS,
     "fetch-before-registration": _STARTS,
 }
-"""The other studies, and why processes cannot show them."""
+"""The other studies, with the reasons why processes cannot show them."""
 
 
 def story_named(name: str) -> Story:
     """The story of a name. Raises: `UnknownStoryError`."""
     if name in STORIES:
         return STORIES[name]
-    if name in NOT_SHOWN:
-        raise UnknownStoryError(f"processes cannot show {name}: {NOT_SHOWN[name]}")
+    if name in NOT_ON_PROCESSES:
+        raise UnknownStoryError(f"processes cannot show {name}: {NOT_ON_PROCESSES[name]}")
     raise UnknownStoryError(
         f"there is no story {name!r}: {instead_of(name, list(STORIES), 'kspec cluster --stories lists all')}"
     )
@@ -201,5 +205,5 @@ def page() -> Iterator[str]:
     yield "| study | why processes cannot show it |"
     yield "|---|---|"
     for study in STUDIES:
-        if study.name in NOT_SHOWN:
-            yield f"| {study.name} | {NOT_SHOWN[study.name]} |"
+        if study.name in NOT_ON_PROCESSES:
+            yield f"| {study.name} | {NOT_ON_PROCESSES[study.name]} |"

@@ -1,25 +1,25 @@
 """The run of a story: the shortest one of model `kafka` that fails by the rules of the processes; and the same by others.
 
-The model is of brokers of one release, old ones too, below a KRaft controller, as the processes are.
+The model has brokers of one release, old ones too, and a KRaft controller, as the processes have.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from conformance.story.catalogue import Rules, Story, controller_release
-from conformance.story.words import StoryError
-from model_check.core.exploration import Limits, Trace, TraceStep
-from model_check.core.model import Action, Model, when
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled.search import explore
-from model_check.models import MODELS
-from model_check.models.kafka import build
-from spec.broker.rules.fetcher import FetchState, is_fetching
-from spec.releases.broker import BROKER_RELEASES
+from kspec.conformance.story.catalogue import Story, StoryRules, controller_release
+from kspec.conformance.story.errors import StoryError
+from kspec.model_check.core.exploration import Limits, Trace, TraceStep
+from kspec.model_check.core.model import Action, Model, when
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.kafka import build
+from kspec.spec.broker.rules.fetcher import FetchState, is_fetching
+from kspec.spec.releases.broker import BROKER_RELEASES
 
 
-class Run(NamedTuple):
+class StoryRun(NamedTuple):
     """A run of the model. `left_out`: the numbers of the steps that are not possible by its rules, with their actions."""
 
     model: Model
@@ -27,7 +27,7 @@ class Run(NamedTuple):
     left_out: tuple[Action, ...] = ()
 
 
-def model_of(rules: Rules, bounds: Mapping[str, Any]) -> Model:
+def model_of(rules: StoryRules, bounds: Mapping[str, Any]) -> Model:
     """Model `kafka` by these rules. Raises: `StoryError`, if there is no such release or mutant."""
     release, mutant = rules
     kraft = controller_release(release)
@@ -40,7 +40,7 @@ def model_of(rules: Rules, bounds: Mapping[str, Any]) -> Model:
 
 
 def _as_processes_do(model: Model, action: Action) -> Action:
-    """A follower that is to stay in an ISR that shrinks must fetch, so it must have begun to follow."""
+    """The action with the processes' premise: a follower that stays in a shrinking ISR must have begun to fetch."""
     if action.name != "ProposeShrink":
         return action
     brokers: int = model.parameters["brokers"]
@@ -54,7 +54,7 @@ def _is_fetching(fetcher: FetchState) -> bool:
     return is_fetching(fetcher)
 
 
-def failing_run(story: Story) -> Run:
+def failing_run(story: Story) -> StoryRun:
     """The shortest run that violates the story's property by its failing rules. Raises: `StoryError`, if none does."""
     model = model_of(story.failing, story.bounds)
     prop = model.property_named(story.invariant)
@@ -62,10 +62,10 @@ def failing_run(story: Story) -> Run:
     (verdict,) = explore(model, [prop], Limits(), symmetry=Symmetry(model)).verdicts
     if verdict.trace is None:
         raise StoryError(f"{story.name}: {story.invariant} holds by the rules of {story.failing}: nothing to tell")
-    return Run(model, verdict.trace)
+    return StoryRun(model, verdict.trace)
 
 
-def same_steps(run: Run, rules: Rules, bounds: Mapping[str, Any]) -> Run:
+def same_steps(run: StoryRun, rules: StoryRules, bounds: Mapping[str, Any]) -> StoryRun:
     """The same steps by other rules. Those that are not possible by them are left out."""
     model = model_of(rules, bounds)
     by_label = {action.label: action for action in model.actions}
@@ -78,4 +78,4 @@ def same_steps(run: Run, rules: Rules, bounds: Mapping[str, Any]) -> Run:
             left_out.append(step.action)
         else:
             trace.append(TraceStep(action, after))
-    return Run(model, tuple(trace), tuple(left_out))
+    return StoryRun(model, tuple(trace), tuple(left_out))

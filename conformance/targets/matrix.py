@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from conformance.targets.drivers import Driver
-from conformance.wire.choice.weakened import Score
-from conformance.wire.run.results import Result, Status
+from kspec.conformance.targets.drivers import TargetDriver
+from kspec.conformance.wire.choice.weakened import RuleScore
+from kspec.conformance.wire.run.results import WRONG, Result, Status
 
-SHOWN = (Status.PASS, Status.FAIL, Status.NOT_SUPPORTED, Status.NOT_APPLICABLE)
+SHOWN = (Status.PASS, Status.UNLIKE, Status.FAIL, Status.ENDED, Status.NOT_SUPPORTED, Status.NOT_APPLICABLE)
+RAN = SHOWN[:4]
 
 
 class Column(NamedTuple):
     """A broker, and what came of the cases on it."""
 
-    driver: Driver
+    driver: TargetDriver
     results: Sequence[Result]
 
     @property
@@ -29,7 +30,7 @@ class Column(NamedTuple):
         return f"{''.join(kept)}.md"
 
     def counts(self, subject: str = "", kip: str = "") -> Counter[Status]:
-        """How the cases went: all, or those of a subject or a KIP."""
+        """The number of cases by status: all, or those of a subject or a KIP."""
         return Counter(
             one.status
             for one in self.results
@@ -37,7 +38,7 @@ class Column(NamedTuple):
         )
 
 
-Scored: TypeAlias = Sequence[tuple[Score, Sequence[str]]]
+Scored: TypeAlias = Sequence[tuple[RuleScore, Sequence[str]]]
 """Weakened rules, each with the names of the cases that catch it."""
 
 
@@ -50,8 +51,9 @@ def overview(columns: Sequence[Column], missing: dict[str, str], date: str, scor
         "",
         "You want to know how brokers answer the cases of [level 0](../conformance.md).",
         "",
-        f"Written by `kspec conformance matrix` on {date}. A cell has the number of cases that pass, of those that",
-        "the broker supports. Each broker has a page with the cases that fail, and the fields that differ.",
+        f"Written by `kspec conformance matrix` on {date}. A cell has the number of cases that pass, or that are unlike",
+        "Apache Kafka as the protocol leaves it free, of those that the broker supports. Each broker has a page with the",
+        "cases that fail, and the fields that differ.",
         "",
         _row("cases", [f"[{column.title}]({column.file})" for column in columns]),
         _row("---", ["---"] * len(columns)),
@@ -59,7 +61,8 @@ def overview(columns: Sequence[Column], missing: dict[str, str], date: str, scor
     ]
     lines += [_row(subject, [_cell(column.counts(subject)) for column in columns]) for subject in subjects]
     lines += [_row(kip, [_cell(column.counts(kip=kip)) for column in columns]) for kip in kips]
-    lines += ["", "| broker | started by | pass | fail | not supported | not applicable |", "|---|---|---|---|---|---|"]
+    lines += ["", _row("broker", ["started by", *(status.value for status in SHOWN)])]
+    lines += [_row("---", ["---"] * (len(SHOWN) + 1))]
     for column in columns:
         counts = column.counts()
         lines.append(_row(column.title, [column.driver.how, *(str(counts[status]) for status in SHOWN)]))
@@ -92,22 +95,42 @@ def failures(column: Column) -> str:
     told = ", ".join(f"{counts[status]} {status.value}" for status in SHOWN)
     lines = [f"# {column.title}", "", f"You want to know which cases this broker fails: {told}.", ""]
     lines += [f"Started by {column.driver.how}.", ""]
-    wrong = [one for one in column.results if one.status == Status.FAIL]
+    wrong = [one for one in column.results if one.status in WRONG]
     if wrong:
         lines += ["| case | rule | what differs |", "|---|---|---|"]
     for one in wrong:
-        differences = one.told[-1].differences if one.told else ()
-        text = "; ".join(differences or (one.reason,)).replace("|", "\\|").replace("\n", " ")
+        text = _plain(_cause(one))
         lines.append(f"| `{one.name}` | `{one.case['rule']['function'].removeprefix('spec.')}` | {text} |")
+    free = [one for one in column.results if one.status == Status.UNLIKE]
+    if free:
+        lines += [
+            "",
+            "Unlike Apache Kafka, as the protocol leaves it free:",
+            "",
+            "| case | answer, and the reason |",
+            "|---|---|",
+        ]
+        lines += [_row(f"`{one.name}`", [_plain(one.reason)]) for one in free]
     skipped = Counter(one.reason for one in column.results if one.status in (Status.NOT_SUPPORTED, Status.NOT_APPLICABLE))
     if skipped:
         lines += ["", "Not run, with the number of cases:", "", *(f"- {count}: {why}" for why, count in skipped.items())]
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _cause(result: Result) -> str:
+    """The fields that differ, and what became of the broker."""
+    if result.status == Status.ENDED:
+        return f"the broker stops answering: {result.reason}"
+    return "; ".join(result.told[-1].differences if result.told else ()) or result.reason
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
 def _cell(counts: Counter[Status]) -> str:
-    ran = counts[Status.PASS] + counts[Status.FAIL]
-    return f"{counts[Status.PASS]} of {ran}" if ran else "none"
+    ran = sum(counts[status] for status in RAN)
+    return f"{counts[Status.PASS] + counts[Status.UNLIKE]} of {ran}" if ran else "none"
 
 
 def _row(first: str, cells: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""librdkafka's mock cluster as a process: `python -m conformance.targets.mock`. It says where it listens, and listens.
+"""librdkafka's mock cluster as a process: `python -m kspec.conformance.targets.mock`. It says where it listens, and listens.
 
 The mock lives inside a client of librdkafka, which is asked for it by `test.mock.num.brokers`. It takes a port of its own.
 """

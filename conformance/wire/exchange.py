@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
-from impl.wire.schema import FOREVER, Versions
-from spec.values import Error
+from kspec.impl.wire.schema import FOREVER, Versions
+from kspec.spec.values import Error
 
 Fields = Mapping[str, Any]
 """The fields of a message by name: numbers, texts, bytes, holes, fields inside, and lists of those."""
@@ -22,27 +22,27 @@ class Hole(NamedTuple):
     plus: int = 0
 
 
-class Records(NamedTuple):
+class RecordParts(NamedTuple):
     """The records of a produce request, as parts: bytes, holes of a fixed width, and stretches with a checksum."""
 
     parts: tuple[Any, ...]
 
 
-class Fixed(NamedTuple):
+class NumberHole(NamedTuple):
     """A hole in bytes: a number of this width (`int16`, `int32`, `int64`)."""
 
     hole: Hole
     width: str
 
 
-class Checked(NamedTuple):
+class ChecksummedBytes(NamedTuple):
     """A CRC-32C of four bytes over the parts, and then the parts."""
 
     parts: tuple[Any, ...]
 
 
-class Ending(Enum):
-    """What becomes of a request: an answer, the end of the connection, no answer at all, or an answer to come."""
+class RequestEnding(Enum):
+    """The end of a request: an answer, the end of the connection, no answer at all, or an answer to come."""
 
     ANSWERED = "answered"
     CLOSED = "closed"
@@ -50,7 +50,7 @@ class Ending(Enum):
     LATER = "later"
 
 
-class Allowed(NamedTuple):
+class AllowedValues(NamedTuple):
     """A field of the answer has one of these values. `reason` says why there are several.
 
     A path names fields from outside in, `[0]` an entry of a list, and `[#]` the number of its entries.
@@ -67,11 +67,18 @@ class NotEmpty(NamedTuple):
     path: str
 
 
-class AtLeast(NamedTuple):
-    """A field of the answer is a number not below this one."""
+class NoneOf(NamedTuple):
+    """A field of the answer has none of these values: something new, where they are what was there before."""
 
     path: str
-    least: int
+    values: tuple[Any, ...]
+
+
+class AtLeast(NamedTuple):
+    """A field of the answer is a number not below this one, which may be a hole."""
+
+    path: str
+    least: Any
     reason: str = ""
 
 
@@ -79,25 +86,28 @@ class HasRecords(NamedTuple):
     """A field of the answer holds batches. From the first of these offsets on they cover exactly these offsets.
 
     A batch may begin earlier, because brokers send whole batches. `leader_epochs` are those of the batches at the offsets.
+    `values` and `times` are those of the records there (bytes, ms), if they are looked at; records are not compressed then.
     """
 
     path: str
     offsets: tuple[int, ...]
     leader_epochs: tuple[Any, ...]
+    values: tuple[bytes, ...] | None = None
+    times: tuple[Any, ...] | None = None
 
 
-Constraint = Allowed | NotEmpty | AtLeast | HasRecords
+Constraint = AllowedValues | NotEmpty | NoneOf | AtLeast | HasRecords
 
 
-def equals(path: str, value: Any) -> Allowed:
+def equals(path: str, value: Any) -> AllowedValues:
     """A field of the answer has this value."""
-    return Allowed(path, (value,))
+    return AllowedValues(path, (value,))
 
 
-class Request(NamedTuple):
+class RequestFields(NamedTuple):
     """A request by its fields, in any of these versions of its API.
 
-    `raw`: parts (see `Records`) that are sent as they are, the length before them included, for what no client would send.
+    `raw`: parts (see `RecordParts`) that are sent as they are, the length before them included, for what no client sends.
     An answer to them is read as one of `api`, in the first of the versions.
     """
 
@@ -107,7 +117,7 @@ class Request(NamedTuple):
     raw: tuple[Any, ...] | None = None
 
 
-class Awaited(NamedTuple):
+class DelayedAnswer(NamedTuple):
     """An answer to a client that has waited for it. See `Exchange`."""
 
     client: str
@@ -120,23 +130,26 @@ class Exchange(NamedTuple):
 
     `outcome` tells the kind of answer in a few words. `kept`: what later requests need of the answer, field by name. With
     one of the errors in `retried` the request is sent again: the protocol asks clients to. `awaited`: the answers to other
-    clients, whose requests were left unanswered before (`Ending.LATER`), that come because of this one. `restarts`: the
+    clients, whose requests had no answer before (`RequestEnding.LATER`), that come because of this one. `restarts`: the
     broker is stopped in order and started again before the request. `since`: the first release of Kafka that answers so,
     where that was measured; the rules of `spec` tell the others. `otherwise`: what does as well where a target does not
-    offer the request. `optional`: it only looks, and is left out there.
+    offer the request. `optional`: it only looks, and is left out there. `pause_ms` pass before the request is sent.
+    `not_before_ms`: the answer does not come sooner than so long after it.
     """
 
-    request: Request
+    request: RequestFields
     outcome: str
     error: Error = Error.NONE
-    ending: Ending = Ending.ANSWERED
+    ending: RequestEnding = RequestEnding.ANSWERED
     constraints: tuple[Constraint, ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
     retried: tuple[Error, ...] = ()
     client: str = "A"
-    awaited: tuple[Awaited, ...] = ()
+    awaited: tuple[DelayedAnswer, ...] = ()
     words: str = ""
     restarts: bool = False
     since: str | None = None
     otherwise: "Exchange | None" = None
     optional: bool = False
+    pause_ms: int = 0
+    not_before_ms: int = 0

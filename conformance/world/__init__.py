@@ -1,1 +1,1 @@
-"""The world around one real broker: the specification plays the controller, the other replicas and the clients."""
+"""The world around one real broker: the controller, the other replicas and the clients are the specification's."""

@@ -11,47 +11,47 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
 
-from conformance.world.play.decisions import UnplayedError
-from conformance.world.play.replay import replay
-from conformance.world.play.unplayed import asks_at_next_stop, unplayed
-from conformance.world.play.verdict import Verdict
-from conformance.world.runs.run import Run
-from conformance.world.stage.target import Target
-from conformance.world.stage.world import ENDLESS_LAG_MS, BrokerGoneError, World
+from kspec.conformance.world.environment.target import WorldTarget
+from kspec.conformance.world.environment.world import ENDLESS_LAG_MS, BrokerGoneError, World
+from kspec.conformance.world.replay.decisions import NotReplayedError
+from kspec.conformance.world.replay.not_replayed import asks_at_next_stop, not_replayed
+from kspec.conformance.world.replay.replay import replay
+from kspec.conformance.world.replay.verdict import RunVerdict
+from kspec.conformance.world.runs.run import WorldRun
 
 LAG_MS = 1000
 """`replica.lag.time.max.ms` where a follower is to be too slow: a second."""
 
 CLOCK_TRIES = 3
-"""A run with a lag depends on the broker's clock; one that departs is played again, this often in all."""
+"""The largest number of replays of a run with a lag, which depends on the broker's clock: it is repeated if it departs."""
 
 
-class Outcome(NamedTuple):
-    """What has become of a run: a verdict, or the reason why the world does not play it. `tries`: how often."""
+class WorldOutcome(NamedTuple):
+    """The outcome of a run: a verdict, or the reason why the world does not replay it. `tries`: the number of replays."""
 
-    run: Run
-    verdict: Verdict | None
-    unplayed: str = ""
+    run: WorldRun
+    verdict: RunVerdict | None
+    not_replayed: str = ""
     seconds: float = 0.0
     tries: int = 1
 
 
-Report = Callable[[Outcome], None]
+Report = Callable[[WorldOutcome], None]
 
 
-def needs_lag(run: Run) -> bool:
-    """Whether the broker under test is to find a follower too slow."""
+def needs_lag(run: WorldRun) -> bool:
+    """Whether a follower is to exceed the lag of the broker under test."""
     return any(name == "ProposeShrink" and args["leader"] == run.real for name, args in run.moves)
 
 
-class Session:
-    """A world that is opened when it is needed, with the settings of the run; and opened again after the broker's death."""
+class WorldSession:
+    """A world that is opened on demand, with the settings of the run; and opened again after the broker's death."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: WorldTarget) -> None:
         self.target = target
         self.brokers = 0
         self._world: World | None = None
-        self._played = 0
+        self._replays = 0
 
     async def close(self) -> None:
         """End the broker, if there is one."""
@@ -60,7 +60,7 @@ class Session:
             await world.close()
 
     async def _world_for(self, lag_ms: int, asks_to_stop: bool | None) -> World:
-        """The world with this lag, whose broker asks its controller before it stops, or not, or either (`None`)."""
+        """The world with this lag; its broker asks its controller before it stops, or not, or either (`None`)."""
         world = self._world
         if world is None or world.lag_ms != lag_ms or asks_to_stop not in (None, world.asks_to_stop):
             await self.close()
@@ -69,22 +69,22 @@ class Session:
             await world.open()
         return world
 
-    async def play(self, run: Run) -> Outcome:
-        """Play one run. Raises: `BrokerGoneError`."""
-        reason = unplayed(run)
+    async def replay(self, run: WorldRun) -> WorldOutcome:
+        """Replay one run. Raises: `BrokerGoneError`."""
+        reason = not_replayed(run)
         if reason is not None:
-            return Outcome(run, None, reason)
+            return WorldOutcome(run, None, reason)
         lag_ms = LAG_MS if needs_lag(run) else ENDLESS_LAG_MS
         asks_to_stop = asks_at_next_stop(run)
         await self._world_for(lag_ms, asks_to_stop)
         began = time.monotonic()
         for tries in range(1, CLOCK_TRIES + 1):
-            self._played += 1
+            self._replays += 1
             world = await self._world_for(lag_ms, asks_to_stop)
             try:
-                verdict = await replay(world, run, f"run-{self._played}")
-            except UnplayedError as error:
-                return Outcome(run, None, str(error))
+                verdict = await replay(world, run, f"run-{self._replays}")
+            except NotReplayedError as error:
+                return WorldOutcome(run, None, str(error))
             except BrokerGoneError:
                 await self.close()
                 raise
@@ -92,18 +92,18 @@ class Session:
                 await self.close()
             if verdict.departure is None or lag_ms == ENDLESS_LAG_MS or tries == CLOCK_TRIES:
                 break
-        return Outcome(run, verdict, "", time.monotonic() - began, tries)
+        return WorldOutcome(run, verdict, "", time.monotonic() - began, tries)
 
 
-async def play_all(target: Target, runs: Iterable[Run], report: Report | None = None) -> list[Outcome]:
-    """Play runs: those without a lag first, those in which the broker stops without asking last.
+async def replay_all(target: WorldTarget, runs: Iterable[WorldRun], report: Report | None = None) -> list[WorldOutcome]:
+    """Replay runs: those without a lag first, those in which the broker stops without asking last.
 
-    The outcomes are in the order of playing. Raises: `BrokerGoneError`.
+    The outcomes are in the order of the replays. Raises: `BrokerGoneError`.
     """
-    session, found = Session(target), list[Outcome]()
+    session, found = WorldSession(target), list[WorldOutcome]()
     try:
         for run in sorted(runs, key=lambda run: (needs_lag(run), asks_at_next_stop(run) is False)):
-            outcome = await session.play(run)
+            outcome = await session.replay(run)
             found.append(outcome)
             if report is not None:
                 report(outcome)
@@ -114,7 +114,7 @@ async def play_all(target: Target, runs: Iterable[Run], report: Report | None = 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """SIGTERM ends a program as Ctrl-C does, so that the broker and its folder go with it."""
+    """A context in which SIGTERM ends the program as Ctrl-C does, so that the broker and its folder go with it."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

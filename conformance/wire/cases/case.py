@@ -4,23 +4,31 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from conformance.wire.cases.rules import Rule, deciding
-from conformance.wire.choice.cover import Chosen, is_told
-from conformance.wire.choice.graph import Step
-from conformance.wire.exchange import Awaited, Checked, Exchange, Fixed, HasRecords, Hole, Records
-from conformance.wire.model.subject import Subject
-from spec.broker.protocol import BrokerProtocol
-from spec.mutation import Mutant, weaken
-from spec.releases.broker import BROKER_RELEASES
-from spec.releases.names import RELEASES
+from kspec.conformance.wire.cases.rules import Rule, deciding
+from kspec.conformance.wire.choice.cover import SelectedRun, is_told
+from kspec.conformance.wire.choice.graph import GraphStep
+from kspec.conformance.wire.exchange import (
+    ChecksummedBytes,
+    DelayedAnswer,
+    Exchange,
+    HasRecords,
+    Hole,
+    NumberHole,
+    RecordParts,
+)
+from kspec.conformance.wire.model.subject import Subject
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.mutation import Mutant, weaken
+from kspec.spec.releases.broker import BROKER_RELEASES
+from kspec.spec.releases.names import RELEASES
 
 
 class Case(NamedTuple):
     """One case of the suite.
 
-    `goals` are the kinds of answer that it is there for, `setup` what it needs first. `since` is the first release of Kafka
-    from which on all give these answers by the rules of `spec`; none where releases do not differ in a rule. `mutants` are
-    the weakened rules that it catches.
+    `goals` are the kinds of answer, or the boundary of a rule, that it is there for, `setup` what it needs first. `since` is
+    the first release of Kafka from which on all give these answers by the rules of `spec`; none where releases do not differ
+    in a rule. `mutants` are the weakened rules that it catches.
     """
 
     name: str
@@ -35,26 +43,26 @@ class Case(NamedTuple):
     steps: tuple[Exchange, ...]
 
 
-def name_of(subject: Subject, step: Step) -> str:
+def name_of(subject: Subject, step: GraphStep) -> str:
     """The name of a case, which stays the same while the last request and its kind of answer do."""
     outcome = re.sub(r"[^a-z0-9]+", "-", step.exchange.outcome.lower()).strip("-")
     return f"{subject.name}/{step.move.name}/{outcome}"
 
 
-def case_of(chosen: Chosen, protocol: BrokerProtocol, mutants: Sequence[Mutant], name: str) -> Case:
+def case_of(chosen: SelectedRun, protocol: BrokerProtocol, mutants: Sequence[Mutant], name: str) -> Case:
     """A chosen run as a case; `protocol` is that of the release whose answers are expected."""
     subject, last = chosen.subject, chosen.run[-1]
     steps = [step.exchange._replace(words=step.move.words) for step in chosen.run]
-    steps += _look(chosen, protocol)
+    steps += [step.exchange._replace(words=step.move.words, optional=True) for step in chosen.looks]
     holes = frozenset(hole.name for exchange in steps for hole in holes_in(exchange))
     told = [
-        mutant.name for mutant in mutants if subject.by_release and is_told(subject, chosen.run, weaken(protocol, mutant))
+        mutant.name for mutant in mutants if subject.by_release and is_told(subject, chosen.steps, weaken(protocol, mutant))
     ]
     return Case(
         name,
         title_of(chosen),
         subject.name,
-        chosen.goals,
+        (*chosen.goals, *([f"boundary of {chosen.boundary}"] if chosen.boundary else [])),
         deciding(last, protocol),
         last.move.promise,
         _measured(chosen) or (_since(chosen) if subject.by_release else None),
@@ -64,29 +72,19 @@ def case_of(chosen: Chosen, protocol: BrokerProtocol, mutants: Sequence[Mutant],
     )
 
 
-def _look(chosen: Chosen, protocol: BrokerProtocol) -> list[Exchange]:
-    """What a run has left behind, looked at if its last request is not such a look already."""
-    look, last = chosen.subject.look, chosen.run[-1]
-    after = last.move.take(protocol, last.state)
-    if look is None or last.move.name == look.name or after is None:
-        return []
-    taken = look.take(protocol, after.state)
-    return [] if taken is None else [taken.exchange._replace(words=look.words, optional=True)]
-
-
-def title_of(chosen: Chosen) -> str:
+def title_of(chosen: SelectedRun) -> str:
     """A run as a sentence."""
     told = ", then ".join(step.move.words for step in chosen.run)
     return f"{told[0].upper()}{told[1:]}: {chosen.run[-1].exchange.outcome}."
 
 
-def _measured(chosen: Chosen) -> str | None:
+def _measured(chosen: SelectedRun) -> str | None:
     """The first release that gives all of these answers, where that was measured."""
     found = [step.exchange.since for step in chosen.run if step.exchange.since is not None]
     return max(found, key=RELEASES.index, default=None)
 
 
-def _since(chosen: Chosen) -> str:
+def _since(chosen: SelectedRun) -> str:
     """The first release from which on all give the same answers."""
     holds = ""
     for release in reversed(BROKER_RELEASES[:-1]):
@@ -96,14 +94,32 @@ def _since(chosen: Chosen) -> str:
     return holds
 
 
-def cases_of(runs: Sequence[Chosen], protocol: BrokerProtocol, mutants: Sequence[Mutant]) -> list[Case]:
-    """All cases. Two runs that end alike are there for different mutants, and are told apart by them."""
-    cases: list[Case] = []
+def cases_of(runs: Sequence[SelectedRun], protocol: BrokerProtocol, mutants: Sequence[Mutant]) -> list[Case]:
+    """All cases."""
+    return [case_of(chosen, protocol, mutants, name) for name, chosen in named(runs)]
+
+
+def named(runs: Sequence[SelectedRun]) -> Iterator[tuple[str, SelectedRun]]:
+    """Runs with the names of their cases.
+
+    Runs that end alike are there for different mutants, or boundaries, and are told apart by them.
+    """
+    known: set[str] = set()
     for chosen in runs:
         name = name_of(chosen.subject, chosen.run[-1])
-        known = {case.name for case in cases}
-        cases.append(case_of(chosen, protocol, mutants, f"{name}/{chosen.mutants[0]}" if name in known else name))
-    return cases
+        if chosen.boundary:
+            name = f"{name}/{_words_of(chosen.boundary)}"
+        elif name in known:
+            name = f"{name}/{chosen.mutants[0]}"
+        names = (name, *(f"{name}-{number}" for number in range(2, len(runs))))
+        free = next(one for one in names if one not in known)
+        known.add(free)
+        yield free, chosen
+
+
+def _words_of(rule: str) -> str:
+    """A rule's name as a part of a case's name."""
+    return re.sub(r"[^a-z0-9]+", "-", rule.rpartition(":")[2].lower()).strip("-")
 
 
 def holes_in(value: Any) -> Iterator[Hole]:
@@ -112,7 +128,7 @@ def holes_in(value: Any) -> Iterator[Hole]:
         yield value
     elif isinstance(value, Exchange):
         yield from holes_in((value.request.fields, value.constraints, value.awaited))
-    elif isinstance(value, (Awaited, Records, Checked, Fixed, HasRecords, tuple, list)):
+    elif isinstance(value, (DelayedAnswer, RecordParts, ChecksummedBytes, NumberHole, HasRecords, tuple, list)):
         for one in value:
             yield from holes_in(one)
     elif isinstance(value, dict):

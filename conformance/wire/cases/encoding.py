@@ -4,21 +4,21 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.wire.exchange import Checked, Fixed, Hole, Records, Request
-from impl.wire.apis import LAST_STABLE
-from impl.wire.requests import CLIENT_ID, sent
-from impl.wire.schema import Field, Versions, schema
-from impl.wire.values import Message
-from impl.wire.writing import write_message
+from kspec.conformance.wire.exchange import ChecksummedBytes, Hole, NumberHole, RecordParts, RequestFields
+from kspec.impl.wire.apis import LAST_STABLE
+from kspec.impl.wire.requests import CLIENT_ID, sent
+from kspec.impl.wire.schema import Field, Versions, schema
+from kspec.impl.wire.values import Message
+from kspec.impl.wire.writing import write_message
 
 WIDTHS = {"int8": ">b", "int16": ">h", "int32": ">i", "int64": ">q"}
 NUMBER_MARKS = {"int16": 0x5A17, "int32": 0x5AC31700, "int64": 0x5AC3170000C3A500}
 """Numbers that stand for holes while a message is written: no request has them."""
 
-CORRELATION = Fixed(Hole("correlation_id"), "int32")
+CORRELATION = NumberHole(Hole("correlation_id"), "int32")
 
 Part = Any
-"""Bytes; `Fixed`, a hole of this kind (also `string`, `compact_string`, `uuid`); `Checked`."""
+"""Bytes; `NumberHole`, a hole of this kind (also `string`, `compact_string`, `uuid`); `ChecksummedBytes`."""
 
 
 class _Marks:
@@ -34,18 +34,18 @@ class _Marks:
         if kind == "string":
             text = f"<<hole {number:04}>>"
             length = bytes([len(text) + 1]) if self.flexible else struct.pack(">h", len(text))
-            part = Fixed(hole, "compact_string" if self.flexible else "string")
+            part = NumberHole(hole, "compact_string" if self.flexible else "string")
             self.places.append((length + text.encode(), (part,)))
             return text
         if kind == "uuid":
             mark = f"<<uuid {number:07}>>".encode()
-            self.places.append((mark, (Fixed(hole, "uuid"),)))
+            self.places.append((mark, (NumberHole(hole, "uuid"),)))
             return mark
         value = NUMBER_MARKS[kind] + number
-        self.places.append((struct.pack(WIDTHS[kind], value), (Fixed(hole, kind),)))
+        self.places.append((struct.pack(WIDTHS[kind], value), (NumberHole(hole, kind),)))
         return value
 
-    def mark_records(self, records: Records) -> bytes:
+    def mark_records(self, records: RecordParts) -> bytes:
         """Bytes in place of records, as many."""
         size = size_of(records.parts)
         if size < 16:
@@ -74,9 +74,9 @@ def size_of(parts: Sequence[Part]) -> int:
 
 
 def _size(part: Part) -> int:
-    if isinstance(part, Checked):
+    if isinstance(part, ChecksummedBytes):
         return 4 + size_of(part.parts)
-    return struct.calcsize(WIDTHS[part.width]) if isinstance(part, Fixed) else len(part)
+    return struct.calcsize(WIDTHS[part.width]) if isinstance(part, NumberHole) else len(part)
 
 
 def _marked(fields: tuple[Field, ...], values: Mapping[str, Any], version: int, marks: _Marks) -> Message:
@@ -93,7 +93,7 @@ def _marked_value(field: Field, value: Any, version: int, marks: _Marks) -> Any:
         return [_marked_value(field._replace(is_array=False), one, version, marks) for one in value]
     if isinstance(value, Hole):
         return marks.mark(value, field.kind)
-    if isinstance(value, Records):
+    if isinstance(value, RecordParts):
         return marks.mark_records(value)
     return _marked(field.fields, value, version, marks) if field.kind == "struct" and value is not None else value
 
@@ -109,14 +109,14 @@ def check_names(fields: tuple[Field, ...], values: Mapping[str, Any], owner: str
                 check_names(known[name].fields, one, f"{owner}.{name}")
 
 
-def versions_of(request: Request) -> Versions:
+def versions_of(request: RequestFields) -> Versions:
     """The versions in which a request can be written, as far as Kafka offers them."""
     known = sent(request.api).versions
     last = min(known.last, LAST_STABLE.get(request.api, known.last))
     return Versions(max(known.first, request.versions.first), min(last, request.versions.last))
 
 
-def parts_of(request: Request, version: int) -> tuple[Part, ...]:
+def parts_of(request: RequestFields, version: int, client_id: bytes = CLIENT_ID) -> tuple[Part, ...]:
     """A request with its header, without its length."""
     if request.raw is not None:
         return request.raw
@@ -127,7 +127,7 @@ def parts_of(request: Request, version: int) -> tuple[Part, ...]:
     marks = _Marks(flexible)
     body = write_message(facts.name, version, _marked(facts.fields, request.fields, version, marks))
     start = struct.pack(">hh", api.key, version)
-    client = struct.pack(">h", len(CLIENT_ID)) + CLIENT_ID + (b"\0" if flexible else b"")
+    client = struct.pack(">h", len(client_id)) + client_id + (b"\0" if flexible else b"")
     return tuple(_joined((start, CORRELATION, client, *marks.split(body))))
 
 

@@ -1,4 +1,4 @@
-"""Which rule of `spec` has decided an answer: found by watching the handler, and told by the rule's docstring."""
+"""The rule of `spec` that has decided an answer: found by watching the handler, and told by the rule's docstring."""
 
 import inspect
 import re
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
-from conformance.wire.choice.graph import Step
-from spec.broker.protocol import BrokerProtocol
-from spec.values import Error
+from kspec.conformance.wire.choice.graph import GraphStep
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.values import Error
 
 
 class Rule(NamedTuple):
@@ -26,11 +26,11 @@ def rule_of(function: Callable[..., Any], *more: Callable[..., Any]) -> Rule:
     doc = inspect.getdoc(function) or ""
     docs = [doc, *(inspect.getdoc(one) or "" for one in more)]
     kips = dict.fromkeys(kip for one in docs for kip in re.findall(r"KIP-\d+", one))
-    return Rule(f"{function.__module__}:{function.__qualname__}", doc, _kafka(docs), tuple(kips))
+    return Rule(f"{function.__module__.removeprefix('kspec.')}:{function.__qualname__}", doc, _kafka(docs), tuple(kips))
 
 
 def _kafka(docs: list[str]) -> str:
-    """What stands behind **Kafka:** in the first docstring that has it."""
+    """The text behind **Kafka:** in the first docstring that has it."""
     for doc in docs:
         found = re.search(r"(?:\*\*Kafka:\*\*|Kafka:)\s*(.*?)(?=\*\*[A-Z]|\n\n|\Z)", doc, re.DOTALL)
         if found:
@@ -38,7 +38,7 @@ def _kafka(docs: list[str]) -> str:
     return ""
 
 
-def deciding(step: Step, protocol: BrokerProtocol) -> Rule:
+def deciding(step: GraphStep, protocol: BrokerProtocol) -> Rule:
     """The innermost rule that gives the step's error for the first time; the handler itself if there is no error."""
     handler = step.move.handler
     if step.exchange.error == Error.NONE:
@@ -63,7 +63,7 @@ def deciding(step: Step, protocol: BrokerProtocol) -> Rule:
 def _public(frame: FrameType) -> Callable[..., Any] | None:
     """The function of a frame, if it is a rule: public, of `spec`, with a docstring."""
     module, name = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
-    if not module.startswith("spec.") or name.startswith(("_", "<")):
+    if not module.startswith("kspec.spec.") or name.startswith(("_", "<")):
         return None
     function = frame.f_globals.get(name)
     return function if callable(function) and inspect.getdoc(function) else None

@@ -1,35 +1,44 @@
-"""Covering runs: one for each goal that no longer run meets on its way; and one for each mutant that none of them tells."""
+"""Covering runs: one for each goal that no longer run meets on its way, one for each mutant that none of them tells, and
+those to the boundaries of rules.
+"""
 
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from conformance.wire.choice.graph import Graph, Run, Step, explored, steps_from
-from conformance.wire.model.subject import Subject
-from spec.broker.protocol import BrokerProtocol
-from spec.mutation import Mutant, names_of_rules, weaken
+from kspec.conformance.wire.choice.boundaries import boundary_runs, taken
+from kspec.conformance.wire.choice.graph import AnswerBook, Graph, GraphStep, Run, State, explored, looks_after, step_from
+from kspec.conformance.wire.model.subject import Subject
+from kspec.model_check.search.ways import Ways
+from kspec.model_check.search.ways import covering as covering_ways
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.mutation import Mutant, weaken
 
 
-class Chosen(NamedTuple):
-    """A run, the goals that it is there for, and the mutants that it is there for."""
+class SelectedRun(NamedTuple):
+    """A run, the goals that it is there for, the mutants that it is there for, and the looks that end it.
+
+    `boundary`: the rule to whose boundary it goes, if it is there for that.
+    """
 
     subject: Subject
     run: Run
-    goals: tuple[str, ...]
+    goals: tuple[str, ...] = ()
     mutants: tuple[str, ...] = ()
+    looks: Run = ()
+    boundary: str = ""
+
+    @property
+    def steps(self) -> Run:
+        """All that is done."""
+        return (*self.run, *self.looks)
 
 
-def covering(subject: Subject, graph: Graph) -> list[Chosen]:
+def covering(subject: Subject, graph: Graph) -> list[SelectedRun]:
     """The longest runs first: what they meet on their way needs no run of its own."""
     ends = {goal: (*graph.run_to(step.state), step) for goal, step in graph.goals.items()}
-    chosen, covered = list[Chosen](), set[str]()
-    for goal, run in sorted(ends.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-        if goal in covered:
-            continue
-        new = {step.goal for step in run} - covered
-        covered |= new
-        chosen.append(Chosen(subject, run, tuple(sorted(new))))
+    longest_first = sorted(ends.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    ways = covering_ways(longest_first, lambda run: {step.goal for step in run})
+    chosen = [SelectedRun(subject, run, tuple(new)) for run, new in ways]
     return sorted(chosen, key=lambda one: (len(one.run), one.run[-1].goal))
 
 
@@ -44,67 +53,61 @@ def is_told(subject: Subject, run: Run, protocol: BrokerProtocol) -> bool:
     return False
 
 
-def telling(subject: Subject, protocol: BrokerProtocol, other: BrokerProtocol) -> Run | None:
-    """A shortest run whose last answer is another one under other rules; none if there is no such run."""
-    start = (subject.initial, subject.initial)
-    reached_by: dict[object, tuple[object, Step] | None] = {start: None}
-    queue = deque([start])
-    while queue:
-        pair = queue.popleft()
-        theirs = {step.move.name: (step.exchange, after) for step, after in steps_from(subject, other, pair[1])}
-        for step, after in steps_from(subject, protocol, pair[0]):
-            exchange, after_theirs = theirs.get(step.move.name, (None, None))
-            if exchange != step.exchange:
-                return (*_way(pair, reached_by), step)
-            both = (after, after_theirs)
-            if both not in reached_by:
-                reached_by[both] = (pair, step)
-                queue.append(both)
+def telling(subject: Subject, book: AnswerBook, mutant: Mutant) -> Run | None:
+    """A shortest run whose last answer is another one with a mutant; none if there is no such run.
+
+    An answer in the same state that does not depend on the mutant's rule is the same.
+    """
+    weaker = weaken(book.protocol, mutant)
+    ways = Ways[tuple[State, State], GraphStep]((subject.initial, subject.initial))
+    for pair in ways.places():
+        for answer in book.at(pair[0]):
+            if answer.step is None:
+                continue
+            after = answer.after
+            if pair[0] != pair[1] or mutant.field in answer.rules or mutant.traits:
+                other, after = step_from(answer.move, weaker, pair[1])
+                if other is None or other.exchange != answer.step.exchange:
+                    return (*ways.to(pair), answer.step)
+            ways.reach(pair, answer.step, (answer.after, after))
     return None
 
 
-def _way(pair: object, reached_by: dict[object, tuple[object, Step] | None]) -> Run:
-    steps: list[Step] = []
-    while (origin := reached_by[pair]) is not None:
-        pair, step = origin
-        steps.insert(0, step)
-    return tuple(steps)
-
-
-def chosen_runs(subjects: Sequence[Subject], protocol: BrokerProtocol, mutants: Sequence[Mutant]) -> list[Chosen]:
+def chosen_runs(subjects: Sequence[Subject], protocol: BrokerProtocol, mutants: Sequence[Mutant]) -> list[SelectedRun]:
     """The runs of all subjects: every goal is met, and every mutant told that one broker can show."""
-    found: list[Chosen] = []
+    found: list[SelectedRun] = []
     for subject in subjects:
-        own = covering(subject, explored(subject, protocol))
-        asked = rules_asked(subject, protocol) if subject.by_release else frozenset()
+        graph = explored(subject, protocol)
+        own = [with_looks(one, protocol) for one in covering(subject, graph)]
+        asked = graph.rules_asked if subject.by_release else frozenset()
         for mutant in (one for one in mutants if one.field in asked):
             weaker = weaken(protocol, mutant)
-            if not any(is_told(subject, one.run, weaker) for one in own):
-                run = telling(subject, protocol, weaker)
+            if not any(is_told(subject, one.steps, weaker) for one in own):
+                run = telling(subject, graph.book, mutant)
                 if run is not None:
-                    own.append(Chosen(subject, run, (), (mutant.name,)))
-        found += own
+                    own.append(with_looks(SelectedRun(subject, run, (), (mutant.name,)), protocol))
+        found += [*own, *to_boundaries(subject, protocol)]
     return found
 
 
-def rules_asked(subject: Subject, protocol: BrokerProtocol) -> frozenset[str]:
-    """The rules of a release that the subject's answers depend on at all: no other mutant can show itself there."""
-    asked: set[str] = set()
-
-    def noting(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-        def ask(*given: Any) -> Any:
-            asked.add(name)
-            return rule(*given)
-
-        return ask
-
-    watched: dict[str, Any] = {name: noting(name, getattr(protocol, name)) for name in names_of_rules(protocol)}
-    explored(subject, replace(protocol, **watched))
-    return frozenset(asked)
+def to_boundaries(subject: Subject, protocol: BrokerProtocol) -> list[SelectedRun]:
+    """The runs of a subject to the boundaries of rules."""
+    return [
+        with_looks(SelectedRun(subject, taken(subject, one.moves, protocol), boundary=one.rule), protocol)
+        for one in boundary_runs().get(subject.name, ())
+    ]
 
 
-def caught_by(chosen: Sequence[Chosen], protocol: BrokerProtocol, mutants: Sequence[Mutant]) -> dict[str, list[Chosen]]:
-    """Which of the runs tell which mutant."""
+def with_looks(chosen: SelectedRun, protocol: BrokerProtocol) -> SelectedRun:
+    """A run with the looks that end it."""
+    return chosen._replace(looks=looks_after(chosen.subject, chosen.run, protocol))
+
+
+def caught_by(
+    chosen: Sequence[SelectedRun], protocol: BrokerProtocol, mutants: Sequence[Mutant]
+) -> dict[str, list[SelectedRun]]:
+    """The mutants that each of the runs tells."""
     return {
-        mutant.name: [one for one in chosen if is_told(one.subject, one.run, weaken(protocol, mutant))] for mutant in mutants
+        mutant.name: [one for one in chosen if is_told(one.subject, one.steps, weaken(protocol, mutant))]
+        for mutant in mutants
     }

@@ -4,12 +4,21 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from conformance.wire.exchange import Constraint, Ending, Exchange, Fixed, Hole, NotEmpty, Request, equals
-from conformance.wire.model.subject import Move, Subject, Taken
-from impl.wire.schema import Versions
-from spec.broker.clients.versions import Verdict, check_frame_size, judge_content, judge_version
-from spec.broker.protocol import BrokerProtocol
-from spec.values import Error
+from kspec.conformance.wire.exchange import (
+    Constraint,
+    Exchange,
+    Hole,
+    NotEmpty,
+    NumberHole,
+    RequestEnding,
+    RequestFields,
+    equals,
+)
+from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
+from kspec.impl.wire.schema import Versions
+from kspec.spec.broker.clients.versions import VersionVerdict, check_frame_size, judge_content, judge_version
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.values import Error
 
 UNHARMED = "a request that cannot be read ends its connection, and no other"
 LEARNS = "a client that is ahead learns which versions there are"
@@ -17,7 +26,7 @@ METADATA, API_VERSIONS, ALTER_PARTITION, NO_API = 3, 18, 56, 999
 LARGEST_FRAME = 100 << 20
 """Kafka: `socket.request.max.bytes`."""
 
-CORRELATION = Fixed(Hole("correlation_id"), "int32")
+CORRELATION = NumberHole(Hole("correlation_id"), "int32")
 CLIENT = struct.pack(">h", 5) + b"kspec"
 FLEXIBLE = CLIENT + b"\0"
 """The rest of a flexible header: the client's name, and no tagged fields."""
@@ -37,13 +46,13 @@ def _frame(key: int, version: int, rest: bytes, length: int | None = None) -> tu
     return struct.pack(">ihh", size, key, version), CORRELATION, rest
 
 
-def _closes(name: str, words: str, parts: tuple[Any, ...], handler: Callable[..., Any], verdict: Verdict) -> Move:
-    def take(protocol: BrokerProtocol, state: FramesState) -> Taken | None:
-        assert verdict == Verdict.CLOSE, name
+def _closes(name: str, words: str, parts: tuple[Any, ...], handler: Callable[..., Any], verdict: VersionVerdict) -> Move:
+    def take(protocol: BrokerProtocol, state: FramesState) -> MoveResult | None:
+        assert verdict == VersionVerdict.CLOSE, name
         if state.unread:
             return None
-        request = Request("ApiVersions", {}, Versions(0, 0), parts)
-        return Taken(state, Exchange(request, "closed", ending=Ending.CLOSED))
+        request = RequestFields("ApiVersions", {}, Versions(0, 0), parts)
+        return MoveResult(state, Exchange(request, "closed", ending=RequestEnding.CLOSED))
 
     return Move(f"frame.{name}", words, handler, UNHARMED, take)
 
@@ -51,11 +60,11 @@ def _closes(name: str, words: str, parts: tuple[Any, ...], handler: Callable[...
 def _answered(
     name: str, words: str, api: str, version: int, parts: tuple[Any, ...], constraints: tuple[Constraint, ...]
 ) -> Move:
-    def take(protocol: BrokerProtocol, state: FramesState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: FramesState) -> MoveResult | None:
         if state.unread != (name == SECOND):
             return None
-        request = Request(api, {}, Versions(version, version), parts)
-        return Taken(FramesState(name == FIRST), Exchange(request, "answered", constraints=constraints))
+        request = RequestFields(api, {}, Versions(version, version), parts)
+        return MoveResult(FramesState(name == FIRST), Exchange(request, "answered", constraints=constraints))
 
     return Move(f"frame.{name}", words, judge_content, UNHARMED, take)
 
@@ -64,7 +73,7 @@ def _answered(
 
 
 def _sized(name: str, words: str, size: int) -> Move:
-    verdict = Verdict.ANSWER if check_frame_size(size, LARGEST_FRAME) else Verdict.CLOSE
+    verdict = VersionVerdict.ANSWER if check_frame_size(size, LARGEST_FRAME) else VersionVerdict.CLOSE
     return _closes(name, words, (struct.pack(">i", size),), check_frame_size, verdict)
 
 
@@ -86,8 +95,8 @@ def _asked(name: str, words: str, key: int, version: int, rest: bytes, known: bo
 def _too_new(name: str, words: str, version: int) -> Move:
     """ApiVersions alone is answered in whatever version: by version 0, with the versions that there are (KIP-511)."""
 
-    def take(protocol: BrokerProtocol, state: FramesState) -> Taken | None:
-        assert judge_version(True, True, version, 0, 5) == Verdict.ANSWER_UNSUPPORTED
+    def take(protocol: BrokerProtocol, state: FramesState) -> MoveResult | None:
+        assert judge_version(True, True, version, 0, 5) == VersionVerdict.ANSWER_UNSUPPORTED
         if state.unread:
             return None
         error = Error.UNSUPPORTED_VERSION
@@ -97,8 +106,8 @@ def _too_new(name: str, words: str, version: int) -> Move:
             equals("api_keys[0].api_key", API_VERSIONS),
             equals("api_keys[0].min_version", 0),
         )
-        request = Request("ApiVersions", {}, Versions(0, 0), _frame(API_VERSIONS, version, FLEXIBLE + b"\1\1\0"))
-        return Taken(state, Exchange(request, error.name, error, constraints=constraints))
+        request = RequestFields("ApiVersions", {}, Versions(0, 0), _frame(API_VERSIONS, version, FLEXIBLE + b"\1\1\0"))
+        return MoveResult(state, Exchange(request, error.name, error, constraints=constraints))
 
     return Move(f"frame.{name}", words, judge_version, LEARNS, take)
 
@@ -122,7 +131,7 @@ FIRST, SECOND = "two-at-once", "second-of-two"
 TWO_AT_ONCE = (
     *_frame(METADATA, 1, CLIENT + NO_TOPICS),
     struct.pack(">ihh", 15, API_VERSIONS, 0),
-    Fixed(Hole("correlation_id", 1), "int32"),
+    NumberHole(Hole("correlation_id", 1), "int32"),
     CLIENT,
 )
 MOVES = (
@@ -168,9 +177,9 @@ MOVES = (
 
 
 def _alive() -> Move:
-    def take(protocol: BrokerProtocol, state: FramesState) -> Taken | None:
-        request = Request("ApiVersions", {}, Versions(0, 0))
-        return Taken(state, Exchange(request, "alive", constraints=(equals("error_code", 0),), client="B"))
+    def take(protocol: BrokerProtocol, state: FramesState) -> MoveResult | None:
+        request = RequestFields("ApiVersions", {}, Versions(0, 0))
+        return MoveResult(state, Exchange(request, "alive", constraints=(equals("error_code", 0),), client="B"))
 
     return Move("alive", "another client is answered", judge_version, UNHARMED, take)
 
@@ -182,5 +191,5 @@ FRAMES = Subject(
     FramesState(),
     (*MOVES, ALIVE),
     lambda state, holes: (),
-    look=ALIVE,
+    looks=(ALIVE,),
 )

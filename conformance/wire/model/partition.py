@@ -1,22 +1,32 @@
 """The one partition that most subjects are about: its broker, its state, and how its epochs and answers look on the wire."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from conformance.wire.exchange import Exchange, Hole
-from conformance.wire.model.requests import TOPIC, create_topic, init_producer, look_up_topic, restarted, wait_for_leader
-from spec.broker.effects import AnswerProducer, CloseConnection
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, BrokerSettings, Partition
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.roles import become_leader
-from spec.log.batch import Batch
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.produce import ProduceRequest, ProduceResponse
-from spec.metadata import PartitionRegistration
-from spec.releases.broker import NEWEST
-from spec.step import Reply
-from spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch, PartitionId
+from kspec.conformance.wire.exchange import Constraint, Exchange, Hole, equals
+from kspec.conformance.wire.model.requests import (
+    PRODUCED,
+    TOPIC,
+    create_topic,
+    init_producer,
+    look_up_topic,
+    restarted,
+    wait_for_leader,
+)
+from kspec.conformance.wire.model.subject import Move, MoveResult
+from kspec.spec.broker.effects import AnswerProducer, CloseConnection
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Broker, BrokerSettings, Partition
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.roles import become_leader
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.produce import ProduceRequest, ProduceResponse
+from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.releases.broker import NEWEST
+from kspec.spec.step import Reply
+from kspec.spec.values import NO_EPOCH, BrokerEpoch, BrokerId, Epoch, MonotonicMs, Offset, PartitionEpoch, PartitionId
 
 ReplyT = TypeVar("ReplyT")
 
@@ -60,7 +70,7 @@ def led_partition() -> Led:
     """An empty partition of one replica, just created."""
     empty: Led = Partition(PartitionId(0), LocalLog(EMPTY_LOG))
     registration = PartitionRegistration((SELF,), frozenset({SELF}), SELF, CURRENT, PartitionEpoch(0))
-    return become_leader(broker(NEWEST), empty, registration, 0).state
+    return become_leader(broker(NEWEST), empty, registration, MonotonicMs(0)).state
 
 
 def on_wire(epoch: Epoch) -> Hole | int:
@@ -68,20 +78,29 @@ def on_wire(epoch: Epoch) -> Hole | int:
     return HOLES.get(epoch, int(epoch))
 
 
-class Appended(NamedTuple):
-    """What comes of a batch: the partition after it, and the answer; none if there is none, or the connection is closed."""
+class BatchOutcome(NamedTuple):
+    """The outcome of a batch: the partition after it, and the answer; none if there is none, or the connection is closed."""
 
     partition: Led
     answer: ProduceResponse | None
     closed: bool
 
 
-def append(protocol: BrokerProtocol, partition: Led, acks: int, batch: Batch) -> Appended:
+def append(protocol: BrokerProtocol, partition: Led, acks: int, batch: Batch) -> BatchOutcome:
     """Give a batch to the leader."""
-    step = handle_produce(broker(protocol), partition, ProduceRequest(0, acks, batch), 0)
+    step = handle_produce(broker(protocol), partition, ProduceRequest(0, acks, batch), MonotonicMs(0))
     answers = [effect.response for effect in step.effects if isinstance(effect, AnswerProducer)]
     closed = any(isinstance(effect, CloseConnection) for effect in step.effects)
-    return Appended(step.state, answers[0] if answers else None, closed)
+    return BatchOutcome(step.state, answers[0] if answers else None, closed)
+
+
+def stored_at(answer: ProduceResponse, partition: Led) -> tuple[Constraint, ...]:
+    """Constraints on what a producer is told of its batch, whose topic keeps the times of producers."""
+    return (
+        equals(f"{PRODUCED}.base_offset", answer.base_offset),
+        equals(f"{PRODUCED}.log_append_time_ms", -1),
+        equals(f"{PRODUCED}.log_start_offset", partition.local.log.start_offset),
+    )
 
 
 def reply_of(effects: tuple[Any, ...], kind: type[ReplyT]) -> ReplyT:
@@ -114,6 +133,28 @@ def topic_ready(configs: tuple[tuple[str, str], ...], holes: frozenset[str]) -> 
     made = tuple(map(init_producer, producers))
     again = (restarted("epoch_0"),) if "older_epoch" in holes else ()
     return (create_topic(TOPIC, configs), look_up_topic(), wait_for_leader(), *again, *made)
+
+
+RESTARTED = "what is acknowledged is there after a restart, and what was deleted is not"
+
+
+def restart_move(log_of: Callable[[Any], LogState], with_log: Callable[[Any, LogState], Any]) -> Move:
+    """The broker is restarted, and leads the partition again in a new leader epoch. The functions find it in a state."""
+
+    def take(protocol: BrokerProtocol, state: Any) -> MoveResult | None:
+        log = log_of(state)
+        partition = log.partition
+        if partition.leader_epoch == THIRD:
+            return None
+        epoch = Epoch(partition.leader_epoch + 2)
+        version = PartitionEpoch(partition.isr.partition_epoch + 1)
+        registration = PartitionRegistration((SELF,), frozenset({SELF}), SELF, epoch, version)
+        step = become_leader(broker(protocol), partition, registration, MonotonicMs(0))
+        name = f"epoch_{(epoch - CURRENT) // 2}"
+        exchange = restarted(name, partition.local.log.end_offset)
+        return MoveResult(with_log(state, log._replace(partition=step.state)), exchange)
+
+    return Move("restart", "the broker is restarted", become_leader, RESTARTED, take)
 
 
 def keeps_records(state: LogState) -> tuple[tuple[str, str], ...]:

@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, Request, equals
-from conformance.wire.model.partition import reply_of
-from conformance.wire.model.requests import EVER, NO_COORDINATOR, since
-from conformance.wire.model.subject import Move, Subject, Taken
-from impl.wire.schema import Versions
-from spec.broker.protocol import BrokerProtocol
-from spec.controller.topics.producer_ids import ProducerIds, handle_init_producer_id
-from spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, ProducerEpoch, ProducerId
+from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, NoneOf, RequestFields, equals
+from kspec.conformance.wire.model.partition import reply_of
+from kspec.conformance.wire.model.requests import EVER, NO_COORDINATOR, since
+from kspec.conformance.wire.model.restarts import after_restart, plain_restart
+from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
+from kspec.impl.wire.schema import Versions
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.controller.topics.producer_ids import ProducerIds, handle_init_producer_id
+from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kspec.spec.values import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Error, MonotonicMs, ProducerEpoch, ProducerId
 
 UNIQUE = "no two producers have the same id"
 FIRST_WITH_FORMER_ID = 3
@@ -20,20 +21,21 @@ MOST_IDS = 2
 
 
 def _init(name: str, words: str, had: ProducerId, epoch: ProducerEpoch, versions: Versions = EVER) -> Move:
-    def take(protocol: BrokerProtocol, ids: ProducerIds) -> Taken | None:
+    def take(protocol: BrokerProtocol, ids: ProducerIds) -> MoveResult | None:
         if ids.following >= MOST_IDS or (had == OWN and ids.following == 0):
             return None
-        step = handle_init_producer_id(ids, InitProducerIdRequest(had, epoch), 0)
+        step = handle_init_producer_id(ids, InitProducerIdRequest(had, epoch), MonotonicMs(0))
         answer = reply_of(step.effects, InitProducerIdResponse)
         said: Any = OWN_HOLE if had == OWN else had
         fields = {"transactional_id": None, "transaction_timeout_ms": 60_000, "producer_id": said, "producer_epoch": epoch}
         constraints: tuple[Constraint, ...] = (equals("error_code", answer.error.value),)
         if answer.error == Error.NONE:
             constraints += (AtLeast("producer_id", 0, "any id will do"), equals("producer_epoch", answer.producer_epoch))
+            constraints += (NoneOf("producer_id", (OWN_HOLE,)),) if ids.following else ()
         outcome = answer.error.name if answer.error != Error.NONE else "an id"
         kept = (("producer_id", "producer_id"),) if answer.error == Error.NONE else ()
-        request = Request("InitProducerId", fields, versions)
-        return Taken(
+        request = RequestFields("InitProducerId", fields, versions)
+        return MoveResult(
             step.state,
             Exchange(request, outcome, answer.error, constraints=constraints, kept=kept, retried=NO_COORDINATOR),
         )
@@ -54,4 +56,8 @@ PRODUCER_IDS = Subject(
     ),
     lambda state, holes: (),
     {"ids": MOST_IDS},
+)
+
+PRODUCER_IDS_AGAIN = after_restart(
+    PRODUCER_IDS, plain_restart(handle_init_producer_id, UNIQUE), before=("init.new",), after=("init.new",)
 )

@@ -1,25 +1,39 @@
 """Produce: acks, and the sequence numbers of idempotent producers."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from conformance.wire.exchange import Ending, Exchange, Hole, equals
-from conformance.wire.model.batches import Shape, batch
-from conformance.wire.model.partition import LogState, append, broker, keeps_records, led_partition, topic_ready
-from conformance.wire.model.reading import fetch_constraints
-from conformance.wire.model.requests import PRODUCED, fetch, produce
-from conformance.wire.model.subject import Move, Subject, Taken
-from spec.broker.leader.fetch import read_partition
-from spec.broker.leader.produce import handle_produce
-from spec.broker.protocol import BrokerProtocol
-from spec.log.batch import Batch
-from spec.log.producers import LAST_SEQUENCE, ProducerEntry, entry_of, next_sequence
-from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
-from spec.values import NO_EPOCH, NO_PRODUCER_ID, Error, Offset, ProducerEpoch, ProducerId
+from kspec.conformance.wire.exchange import Constraint, Exchange, Hole, RequestEnding, equals
+from kspec.conformance.wire.model.batches import BatchShape, batch
+from kspec.conformance.wire.model.partition import (
+    LogState,
+    append,
+    broker,
+    keeps_records,
+    led_partition,
+    restart_move,
+    stored_at,
+    topic_ready,
+)
+from kspec.conformance.wire.model.reading.fetching import fetch_constraints
+from kspec.conformance.wire.model.requests import PRODUCED, fetch, produce
+from kspec.conformance.wire.model.restarts import after_restart
+from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
+from kspec.spec.broker.leader.fetch import read_partition
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.producers import BATCHES_REMEMBERED, LAST_SEQUENCE, ProducerEntry, entry_of, next_sequence
+from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+from kspec.spec.values import NO_EPOCH, NO_PRODUCER_ID, Error, Offset, ProducerEpoch, ProducerId
 
-PRODUCER, PRODUCER_HOLE = ProducerId(1), Hole("producer_id")
-MOST_BATCHES = 6
+PRODUCER, OTHER = ProducerId(1), ProducerId(2)
+PRODUCER_HOLES = {PRODUCER: Hole("producer_id"), OTHER: Hole("producer_id_2")}
+MOST_RECORDS, MOST_OF_PAIRS = 7, 5
+"""The longest log: one with a batch that is no longer remembered; where batches have two records, and producers are two."""
+
 UNKNOWN_STARTS_AT = 5
 
 ONCE = "a batch that is sent again is stored once, and a gap in a producer's batches is refused"
@@ -28,45 +42,78 @@ KEPT = "a record is stored once, and refused records are not"
 
 
 class Sequence(NamedTuple):
-    """What an idempotent producer sends: its epoch, its first sequence number, how many records."""
+    """An idempotent producer's batch: its epoch, its first sequence number, how many records."""
 
     epoch: int
     first: int
     records: int = 1
 
 
-Choose = Callable[[ProducerEntry], Sequence | None]
-"""What is sent next, from what the leader remembers of the producer; none where there is no such batch."""
+class ProducingState(NamedTuple):
+    """The partition, and the batches of the producer that were appended, in order."""
+
+    log: LogState
+    sent: tuple[Sequence, ...] = ()
+    others: int = 0
+
+
+Choose = Callable[[ProducerEntry, tuple[Sequence, ...]], Sequence | None]
+"""The batch that is sent next, from the leader's state of the producer and what the producer has sent; none where there is
+no such batch.
+"""
 
 
 def _again(back: int) -> Choose:
-    """The batch that is `back` batches before the next one. All have one record, and count from 0."""
+    """The batch that is `back` batches before the next one."""
+    return lambda entry, sent: sent[-back] if len(sent) >= back else None
 
-    def choose(entry: ProducerEntry) -> Sequence | None:
-        first = entry.last_sequence - back + 1
-        return Sequence(entry.producer_epoch, first) if entry.batches and 0 <= first < LAST_SEQUENCE - 5 else None
+
+def _known(send: Callable[[ProducerEntry], Sequence]) -> Choose:
+    return lambda entry, sent: send(entry) if entry.batches else None
+
+
+def _unknown(first: int, records: int = 1) -> Choose:
+    return lambda entry, sent: None if entry.batches else Sequence(0, first, records)
+
+
+def _part_of_last(skip: int, records: int) -> Choose:
+    """A part of a last batch of two, or more than it."""
+
+    def choose(entry: ProducerEntry, sent: tuple[Sequence, ...]) -> Sequence | None:
+        if not sent or sent[-1].records != 2:
+            return None
+        return Sequence(sent[-1].epoch, (sent[-1].first + skip) % (LAST_SEQUENCE + 1), records)
 
     return choose
 
 
-def _known(send: Callable[[ProducerEntry], Sequence]) -> Choose:
-    return lambda entry: send(entry) if entry.batches else None
+def _of_older(entry: ProducerEntry, first: int) -> Sequence | None:
+    return Sequence(entry.producer_epoch - 1, first) if entry.producer_epoch > 0 else None
 
 
-def _unknown(first: int) -> Choose:
-    return lambda entry: None if entry.batches else Sequence(0, first)
+def _next(entry: ProducerEntry, ahead: int = 0, records: int = 1) -> Sequence:
+    return Sequence(entry.producer_epoch, next_sequence(entry) + ahead, records)
 
 
 SEQUENCES: tuple[tuple[str, str, Choose], ...] = (
     ("first", "its first batch", _unknown(0)),
     ("first-not-0", "its first batch, which does not begin at 0", _unknown(UNKNOWN_STARTS_AT)),
     ("first-at-last", "its first batch, with the last sequence number there is", _unknown(LAST_SEQUENCE)),
-    ("next", "its next batch", _known(lambda entry: Sequence(entry.producer_epoch, next_sequence(entry)))),
+    (
+        "first-over-last",
+        "its first batch, of two records, the first with the last number there is",
+        _unknown(LAST_SEQUENCE, 2),
+    ),
+    ("next", "its next batch", _known(_next)),
+    ("next-pair", "its next batch, of two records", _known(lambda entry: _next(entry, records=2))),
     ("again", "its last batch again", _again(1)),
     ("again-2", "its last batch but one again", _again(2)),
-    ("again-5", "the fifth last batch again", _again(5)),
-    ("again-6", "the sixth last batch again", _again(6)),
-    ("gap", "a batch after a gap", _known(lambda entry: Sequence(entry.producer_epoch, next_sequence(entry) + 1))),
+    ("again-5", "the fifth last batch again", _again(BATCHES_REMEMBERED)),
+    ("again-6", "the sixth last batch again", _again(BATCHES_REMEMBERED + 1)),
+    ("again-first-half", "the first record of its last batch again", _part_of_last(0, 1)),
+    ("again-second-half", "the second record of its last batch again", _part_of_last(1, 1)),
+    ("again-and-more", "its last batch again, with one more record", _part_of_last(0, 3)),
+    ("gap", "a batch after a gap", _known(lambda entry: _next(entry, ahead=1))),
     (
         "overlap",
         "a batch of two, the first sent before",
@@ -78,43 +125,49 @@ SEQUENCES: tuple[tuple[str, str, Choose], ...] = (
         "a batch of a newer epoch that does not begin at 0",
         _known(lambda entry: Sequence(entry.producer_epoch + 1, 1)),
     ),
-    ("old-epoch", "the next batch, of an older epoch", lambda entry: _of_older(entry, next_sequence(entry))),
-    ("old-epoch-first", "a first batch, of an older epoch", lambda entry: _of_older(entry, 0)),
+    (
+        "new-epoch-goes-on",
+        "its next batch, of a newer epoch",
+        _known(lambda entry: Sequence(entry.producer_epoch + 1, next_sequence(entry))),
+    ),
+    ("old-epoch", "the next batch, of an older epoch", lambda entry, sent: _of_older(entry, next_sequence(entry))),
+    ("old-epoch-first", "a first batch, of an older epoch", lambda entry, sent: _of_older(entry, 0)),
 )
 
 
-def _of_older(entry: ProducerEntry, first: int) -> Sequence | None:
-    return Sequence(entry.producer_epoch - 1, first) if entry.producer_epoch > 0 else None
-
-
-def _send(protocol: BrokerProtocol, state: LogState, acks: int, sequence: Sequence | None) -> Taken | None:
+def _send(
+    protocol: BrokerProtocol, state: ProducingState, acks: int, sequence: Sequence | None, sender: ProducerId = PRODUCER
+) -> MoveResult | None:
     """Give the batch to the leader; the exchange says what the leader made of it."""
-    producer, epoch, first, count = (NO_PRODUCER_ID, -1, -1, 1) if sequence is None else (PRODUCER, *sequence)
-    given = Batch(count, payload=0, producer_id=producer, producer_epoch=ProducerEpoch(epoch), first_sequence=first)
-    done = append(protocol, state.partition, acks, given)
-    shape = Shape(count, producer_epoch=epoch, sequence=first, producer=None if sequence is None else PRODUCER_HOLE)
-    request = produce(acks, batch(shape))
-    after = state._replace(partition=done.partition)
+    producer, epoch, first, count = (NO_PRODUCER_ID, -1, -1, 1) if sequence is None else (sender, *sequence)
+    partition = state.log.partition
+    time = int(partition.local.log.end_offset)
+    given = Batch(count, payload=time, producer_id=producer, producer_epoch=ProducerEpoch(epoch), first_sequence=first)
+    done = append(protocol, partition, acks, given)
+    hole = None if sequence is None else PRODUCER_HOLES[sender]
+    request = produce(acks, batch(BatchShape(count, time, 0, producer=hole, producer_epoch=epoch, sequence=first)))
+    stored = done.partition != partition
+    after = state._replace(log=state.log._replace(partition=done.partition))
+    if stored and sequence is not None:
+        after = (
+            after._replace(sent=(*state.sent, sequence)) if sender == PRODUCER else after._replace(others=state.others + 1)
+        )
     if done.closed:
-        return Taken(after, Exchange(request, "closed", ending=Ending.CLOSED))
+        return MoveResult(after, Exchange(request, "closed", ending=RequestEnding.CLOSED))
     if done.answer is None:
-        return Taken(after, Exchange(request, "no answer", ending=Ending.SILENT))
-    constraints = [equals(f"{PRODUCED}.error_code", done.answer.error.value)]
+        return MoveResult(after, Exchange(request, "no answer", ending=RequestEnding.SILENT))
+    constraints: tuple[Constraint, ...] = (equals(f"{PRODUCED}.error_code", done.answer.error.value),)
     if done.answer.error == Error.NONE:
-        constraints.append(equals(f"{PRODUCED}.base_offset", done.answer.base_offset))
-    stored = done.partition != state.partition
+        told = stored_at(done.answer, partition)
+        constraints += told if stored else tuple(one for one in told if not one.path.endswith("_ms"))
     outcome = done.answer.error.name if done.answer.error != Error.NONE else "appended" if stored else "duplicate"
-    return Taken(after, Exchange(request, outcome, done.answer.error, constraints=tuple(constraints)))
-
-
-def _is_full(state: LogState) -> bool:
-    return state.partition.local.log.end_offset >= MOST_BATCHES
+    return MoveResult(after, Exchange(request, outcome, done.answer.error, constraints=constraints))
 
 
 def _numbered(name: str, words: str, choose: Choose, acks: int) -> Move:
-    def take(protocol: BrokerProtocol, state: LogState) -> Taken | None:
-        sequence = choose(entry_of(state.partition.producers, PRODUCER))
-        if sequence is None or sequence.epoch > 1 or (_is_full(state) and name in GROWING):
+    def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
+        sequence = choose(entry_of(state.log.partition.producers, PRODUCER), state.sent)
+        if sequence is None or not 0 <= sequence.first <= LAST_SEQUENCE or sequence.epoch > 1:
             return None
         return _send(protocol, state, acks, sequence)
 
@@ -122,23 +175,40 @@ def _numbered(name: str, words: str, choose: Choose, acks: int) -> Move:
     return Move(f"idempotent.{name}" + (".acks-0" if acks == ACKS_NONE else ""), told, handle_produce, ONCE, take)
 
 
-GROWING = ("next", "new-epoch")
-"""Batches that are appended to a log of any length."""
+def _bounded(move: Move, most: int) -> Move:
+    """The move, while the log does not become longer."""
+
+    def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
+        taken: Any = move.take(protocol, state)
+        return None if taken is None or taken.state.log.partition.local.log.end_offset > most else taken
+
+    return move._replace(take=take)
+
+
+def _of_other(name: str, words: str, first: int) -> Move:
+    """Another producer's batch, while the log is short."""
+
+    def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
+        if state.others > 1 or len(state.sent) > 2:
+            return None
+        return _send(protocol, state, ACKS_ALL, Sequence(0, first), OTHER)
+
+    return Move(f"other.{name}", f"another idempotent producer sends {words}", handle_produce, ONCE, take)
 
 
 def _with_acks(acks: int, words: str) -> Move:
-    def take(protocol: BrokerProtocol, state: LogState) -> Taken | None:
-        return None if state.partition.local.log.end_offset > 1 else _send(protocol, state, acks, None)
+    def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
+        return None if state.log.partition.local.log.end_offset > 1 else _send(protocol, state, acks, None)
 
     return Move(f"acks.{words}", f"produce with acks={acks}", handle_produce, ACKS, take)
 
 
 def _read_all() -> Move:
-    def take(protocol: BrokerProtocol, state: LogState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
         request = FetchRequest(CONSUMER, FetchPosition(NO_EPOCH, Offset(0), NO_EPOCH), has_client_metadata=True)
-        answer = read_partition(broker(protocol), state.partition, request)
+        answer = read_partition(broker(protocol), state.log.partition, request)
         outcome = f"{answer.high_watermark} records"
-        return Taken(state, Exchange(fetch(0), outcome, constraints=fetch_constraints(answer)))
+        return MoveResult(state, Exchange(fetch(0), outcome, constraints=fetch_constraints(answer)))
 
     return Move("read-all", "read all records", read_partition, KEPT, take)
 
@@ -146,22 +216,69 @@ def _read_all() -> Move:
 READ_ALL = _read_all()
 ALL_ACKS = ((ACKS_ALL, "all"), (ACKS_LEADER, "1"), (ACKS_NONE, "0"), (2, "2"), (-2, "minus-2"))
 
+
+PAIRS = ("first-over-last", "next-pair", "again-first-half", "again-second-half", "again-and-more", "new-epoch-goes-on")
+"""Batches that are only sent in the subject `sequences`."""
+
+LONG = ("again-5", "again-6", "old-epoch-first", "first-not-0")
+"""Batches that are only sent in the subject `producing`."""
+
+
+def _alone() -> Iterator[Move]:
+    yield from (_with_acks(acks, words) for acks, words in ALL_ACKS)
+    yield from (_numbered(*one, ACKS_ALL) for one in SEQUENCES if one[0] not in PAIRS)
+    yield from (_numbered(*one, ACKS_NONE) for one in SEQUENCES if one[0] in ("first", "again", "gap"))
+    yield READ_ALL
+
+
+def _of_two() -> Iterator[Move]:
+    yield from (_numbered(*one, ACKS_ALL) for one in SEQUENCES if one[0] not in LONG)
+    yield _of_other("first", "its first batch", 0)
+    yield _of_other("next", "its second batch", 1)
+    yield READ_ALL
+
+
 PRODUCING = Subject(
     "producing",
     "acks, and the sequence numbers and epochs of an idempotent producer",
-    LogState(led_partition()),
-    (
-        *(_with_acks(acks, words) for acks, words in ALL_ACKS),
-        *(_numbered(name, words, choose, ACKS_ALL) for name, words, choose in SEQUENCES),
-        *(
-            _numbered(name, words, choose, ACKS_NONE)
-            for name, words, choose in SEQUENCES
-            if name in ("first", "again", "gap")
-        ),
-        READ_ALL,
-    ),
-    lambda state, holes: topic_ready(keeps_records(state), holes),
-    {"batches": MOST_BATCHES, "producer_epochs": 2},
-    look=READ_ALL,
+    ProducingState(LogState(led_partition())),
+    tuple(_bounded(move, MOST_RECORDS) for move in _alone()),
+    lambda state, holes: topic_ready(keeps_records(state.log), holes),
+    {"records": MOST_RECORDS, "producer_epochs": 2},
+    looks=(READ_ALL,),
     by_release=True,
 )
+
+SEQUENCE_NUMBERS = replace(
+    PRODUCING,
+    name="sequences",
+    meaning="batches of several records, the last sequence number and what follows it, and two producers",
+    moves=tuple(_bounded(move, MOST_OF_PAIRS) for move in _of_two()),
+    bounds={"records": MOST_OF_PAIRS, "producer_epochs": 2, "producers": 2},
+)
+
+RESTART = restart_move(lambda state: state.log, lambda state, log: state._replace(log=log))
+PRODUCING_AGAIN = after_restart(
+    SEQUENCE_NUMBERS,
+    RESTART,
+    before=(
+        "idempotent.first",
+        "idempotent.next",
+        "idempotent.next-pair",
+        "idempotent.new-epoch",
+        "other.first",
+    ),
+    after=(
+        "idempotent.next",
+        "idempotent.again",
+        "idempotent.gap",
+        "idempotent.new-epoch",
+        "idempotent.old-epoch",
+        "other.first",
+        "other.next",
+        "read-all",
+    ),
+)
+"""Of a producer's batches Kafka remembers the last alone when it starts (`ProducerStateManager.writeSnapshot`). A broker may
+know older ones or not, so none is sent again here.
+"""

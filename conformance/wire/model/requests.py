@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from conformance.wire.exchange import Exchange, Fields, Hole, Records, Request, equals
-from impl.wire.schema import FOREVER, Versions
-from spec.values import Error
+from kspec.conformance.wire.exchange import Exchange, Fields, Hole, RecordParts, RequestFields, equals
+from kspec.impl.wire.schema import FOREVER, Versions
+from kspec.spec.values import Error
 
 EVER = Versions(0, FOREVER)
 TOPIC, TOPIC_ID = Hole("topic"), Hole("topic_id")
@@ -14,10 +14,10 @@ MAY_WAIT_MS = 500
 """For a fetch. Some brokers answer a fetch that may not wait before they have looked for records."""
 
 NOT_READY = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.LEADER_NOT_AVAILABLE, Error.NOT_LEADER_OR_FOLLOWER)
-"""What clients ask again after: a topic that has just been created may not be known everywhere."""
+"""Errors after which clients ask again: a topic that has just been created may not be known everywhere."""
 
 NO_COORDINATOR = (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR)
-"""What clients ask again after: a coordinator begins its work when it is needed."""
+"""Errors after which clients ask again: a coordinator begins its work when it is needed."""
 
 FETCHED, LISTED = "responses[0].partitions[0]", "topics[0].partitions[0]"
 PRODUCED = "responses[0].partition_responses[0]"
@@ -28,14 +28,14 @@ def since(version: int) -> Versions:
     return Versions(version, FOREVER)
 
 
-def produce(acks: int, records: Records, versions: Versions = EVER, **more: Any) -> Request:
-    """One batch, or what stands for one, to the partition."""
-    data = {"index": 0, "records": records}
+def produce(acks: int, records: RecordParts, versions: Versions = EVER, partition: int = 0, **more: Any) -> RequestFields:
+    """One batch, or what stands for one, to a partition."""
+    data = {"index": partition, "records": records}
     topic = {"name": TOPIC, "topic_id": TOPIC_ID, "partition_data": [data]}
-    return Request("Produce", {"acks": acks, "timeout_ms": WAIT_MS, "topic_data": [topic], **more}, versions)
+    return RequestFields("Produce", {"acks": acks, "timeout_ms": WAIT_MS, "topic_data": [topic], **more}, versions)
 
 
-def fetch(offset: int, *, epoch: Any = -1, last_epoch: Any = -1, versions: Versions = EVER, **more: Any) -> Request:
+def fetch(offset: int, *, epoch: Any = -1, last_epoch: Any = -1, versions: Versions = EVER, **more: Any) -> RequestFields:
     """A fetch of the partition that need not wait: it wants no bytes at least."""
     partition = {
         "partition": 0,
@@ -46,38 +46,40 @@ def fetch(offset: int, *, epoch: Any = -1, last_epoch: Any = -1, versions: Versi
     }
     topics = [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}]
     fields = {"max_wait_ms": MAY_WAIT_MS, "min_bytes": 0, "max_bytes": MOST_BYTES, "topics": topics, **more}
-    return Request("Fetch", fields, versions)
+    return RequestFields("Fetch", fields, versions)
 
 
-def list_offsets(timestamp: Any, *, epoch: Any = -1, versions: Versions = EVER, **more: Any) -> Request:
+def list_offsets(
+    timestamp: Any, *, epoch: Any = -1, versions: Versions = EVER, partition: int = 0, **more: Any
+) -> RequestFields:
     """The offset of a timestamp."""
-    partition = {"partition_index": 0, "current_leader_epoch": epoch, "timestamp": timestamp}
-    fields: Fields = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": [partition]}], **more}
-    return Request("ListOffsets", fields, versions)
+    asked = {"partition_index": partition, "current_leader_epoch": epoch, "timestamp": timestamp}
+    fields: Fields = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": [asked]}], **more}
+    return RequestFields("ListOffsets", fields, versions)
 
 
 OF_ITSELF = frozenset({("cleanup.policy", "delete")})
 """Settings that every topic has of itself."""
 
 
-def create_topic(name: Any, configs: tuple[tuple[str, str], ...] = ()) -> Exchange:
-    """A topic of one partition is created; where nobody can ask for that, by asking for the metadata of a topic.
+def create_topic(name: Any, configs: tuple[tuple[str, str], ...] = (), partitions: int = 1) -> Exchange:
+    """A topic is created; where nobody can ask for that, by asking for the metadata of a topic.
 
     A topic made by metadata has the settings that all topics have, and no others can be given.
     """
     given = [{"name": key, "value": value} for key, value in configs]
-    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": given}
-    request = Request("CreateTopics", {"topics": [topic], "timeout_ms": WAIT_MS})
+    topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "assignments": [], "configs": given}
+    request = RequestFields("CreateTopics", {"topics": [topic], "timeout_ms": WAIT_MS})
     made = (equals("topics[0].error_code", Error.NONE.value),)
-    asked = Request("Metadata", {"topics": [{"name": name}], "allow_auto_topic_creation": True}, since(4))
+    asked = RequestFields("Metadata", {"topics": [{"name": name}], "allow_auto_topic_creation": True}, since(4))
     by_metadata = Exchange(asked, "created", constraints=made, retried=NOT_READY, words="create a topic by Metadata")
-    otherwise = by_metadata if OF_ITSELF.issuperset(configs) else None
+    otherwise = by_metadata if OF_ITSELF.issuperset(configs) and partitions == 1 else None
     return Exchange(request, "created", constraints=made, otherwise=otherwise)
 
 
 def look_up_topic(topic: Hole = TOPIC, topic_id: str = "topic_id") -> Exchange:
     """The topic's id and leader epoch, once the broker knows it."""
-    request = Request("Metadata", {"topics": [{"name": topic}], "allow_auto_topic_creation": False})
+    request = RequestFields("Metadata", {"topics": [{"name": topic}], "allow_auto_topic_creation": False})
     return Exchange(
         request,
         "known",
@@ -87,10 +89,10 @@ def look_up_topic(topic: Hole = TOPIC, topic_id: str = "topic_id") -> Exchange:
     )
 
 
-def wait_for_leader() -> Exchange:
+def wait_for_leader(partition: int = 0) -> Exchange:
     """The broker leads the partition."""
     constraints = (equals(f"{LISTED}.error_code", 0),)
-    return Exchange(list_offsets(-2), "led", constraints=constraints, retried=NOT_READY)
+    return Exchange(list_offsets(-2, partition=partition), "led", constraints=constraints, retried=NOT_READY)
 
 
 def restarted(epoch: str, offset: int = 0) -> Exchange:
@@ -103,6 +105,6 @@ def restarted(epoch: str, offset: int = 0) -> Exchange:
 
 def init_producer(kept: str = "producer_id") -> Exchange:
     """An id for an idempotent producer."""
-    request = Request("InitProducerId", {"transactional_id": None, "transaction_timeout_ms": 60_000})
+    request = RequestFields("InitProducerId", {"transactional_id": None, "transaction_timeout_ms": 60_000})
     constraints = (equals("error_code", 0), equals("producer_epoch", 0))
     return Exchange(request, "an id", constraints=constraints, kept=((kept, "producer_id"),), retried=NO_COORDINATOR)

@@ -4,19 +4,19 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conformance.wire.exchange import Exchange
-from model_check.core.model import REFUSED, Model, then
-from spec.broker.protocol import BrokerProtocol
+from kspec.conformance.wire.exchange import Exchange
+from kspec.model_check.core.model import REFUSED, Model, then
+from kspec.spec.broker.protocol import BrokerProtocol
 
 
-class Taken(NamedTuple):
-    """What a move does: the state after it, and the exchange on the wire."""
+class MoveResult(NamedTuple):
+    """The result of a move: the state after it, and the exchange on the wire."""
 
     state: Hashable
     exchange: Exchange
 
 
-Take = Callable[[BrokerProtocol, Any], Taken | None]
+Take = Callable[[BrokerProtocol, Any], MoveResult | None]
 """A move under some release's rules in a state; none where it is not possible, or beyond the bounds."""
 
 
@@ -37,8 +37,8 @@ class Move(NamedTuple):
 class Subject:
     """One part of a broker.
 
-    `setup` makes what a run needs before its first move, by the holes that the run has. `look` is a move that shows what
-    a run has left behind: it ends every run.
+    `setup` makes what a run needs before its first move, by the holes that the run has. `looks` are moves that show what
+    a run has left behind: they end every run. `is_goal` leaves out moves that only prepare others.
     """
 
     name: str
@@ -47,9 +47,10 @@ class Subject:
     moves: tuple[Move, ...]
     setup: Callable[[Any, frozenset[str]], tuple[Exchange, ...]]
     bounds: Mapping[str, int] = field(default_factory=dict)
-    look: Move | None = None
+    looks: tuple[Move, ...] = ()
     by_release: bool = False
     """Whether its answers depend on rules in which releases differ."""
+    is_goal: Callable[[str], bool] = lambda name: True
 
     def model(self, protocol: BrokerProtocol) -> Model:
         """The subject as a model that any engine explores; an action's answer is the error of the exchange."""

@@ -1,29 +1,58 @@
 """All subjects."""
 
-from conformance.wire.model.absent import ABSENT
-from conformance.wire.model.frames import FRAMES
-from conformance.wire.model.groups.members import MEMBERS, STATIC_MEMBERS
-from conformance.wire.model.groups.offsets import OFFSETS
-from conformance.wire.model.producer_ids import PRODUCER_IDS
-from conformance.wire.model.producing import PRODUCING
-from conformance.wire.model.reading import COMPACTED, LEADER_EPOCHS, READING
-from conformance.wire.model.received import LIMITS_OF_A_TOPIC, RECEIVED
-from conformance.wire.model.sessions import SESSIONS
-from conformance.wire.model.topics import TOPICS
+from kspec.conformance.wire.model.append_time import APPEND_TIME
+from kspec.conformance.wire.model.fetches.forgetting import FORGETTING
+from kspec.conformance.wire.model.fetches.sessions import SESSIONS
+from kspec.conformance.wire.model.fetches.sizes import SIZES
+from kspec.conformance.wire.model.fetches.waiting import WAITING
+from kspec.conformance.wire.model.frames import FRAMES
+from kspec.conformance.wire.model.groups.consumers import CONSUMERS, CONSUMERS_OFFSETS, STATIC_CONSUMERS
+from kspec.conformance.wire.model.groups.deleted_topics import OFFSETS_OF_DELETED
+from kspec.conformance.wire.model.groups.members import MEMBERS, SESSION_LIMITS, STATIC_MEMBERS
+from kspec.conformance.wire.model.groups.offsets import MEMBERS_AGAIN, OFFSETS, OFFSETS_AGAIN
+from kspec.conformance.wire.model.groups.silence import SILENT_MEMBERS
+from kspec.conformance.wire.model.producer_ids import PRODUCER_IDS, PRODUCER_IDS_AGAIN
+from kspec.conformance.wire.model.producing import PRODUCING, PRODUCING_AGAIN, SEQUENCE_NUMBERS
+from kspec.conformance.wire.model.reading.logs import COMPACTED, LEADER_EPOCHS, READING, READING_AGAIN, TIMES
+from kspec.conformance.wire.model.received.headers import LIMITS_OF_A_TOPIC, RECEIVED
+from kspec.conformance.wire.model.received.records import RECORDS_INSIDE
+from kspec.conformance.wire.model.topics.absent import ABSENT
+from kspec.conformance.wire.model.topics.metadata import METADATA
+from kspec.conformance.wire.model.topics.topics import TOPICS, TOPICS_AGAIN
 
 SUBJECTS = (
     FRAMES,
     ABSENT,
     PRODUCER_IDS,
+    PRODUCER_IDS_AGAIN,
     PRODUCING,
+    SEQUENCE_NUMBERS,
+    PRODUCING_AGAIN,
     RECEIVED,
     LIMITS_OF_A_TOPIC,
+    RECORDS_INSIDE,
     READING,
+    READING_AGAIN,
+    TIMES,
     COMPACTED,
     LEADER_EPOCHS,
+    APPEND_TIME,
+    SIZES,
+    WAITING,
     SESSIONS,
+    FORGETTING,
     TOPICS,
+    TOPICS_AGAIN,
     MEMBERS,
     STATIC_MEMBERS,
+    SESSION_LIMITS,
+    SILENT_MEMBERS,
     OFFSETS,
+    OFFSETS_AGAIN,
+    MEMBERS_AGAIN,
+    OFFSETS_OF_DELETED,
+    CONSUMERS,
+    STATIC_CONSUMERS,
+    CONSUMERS_OFFSETS,
+    METADATA,
 )

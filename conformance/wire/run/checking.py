@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.wire.run.rendering import Json, Known, UnknownHoleError, filled
-from impl.records.batch import InvalidBatchError, headers
-from impl.wire.values import Message
+from kspec.conformance.wire.run.rendering import Json, Known, UnknownHoleError, filled
+from kspec.impl.records.batch import InvalidBatchError, headers
+from kspec.impl.records.compression import CompressionError
+from kspec.impl.records.record import RecordError, records_of
+from kspec.impl.wire.values import Message
 
 
 def at(message: Message, path: str) -> Any:
@@ -25,8 +27,31 @@ def at(message: Message, path: str) -> Any:
 
 
 def differences(expected: list[Json], version: int, answer: Message, known: Known) -> list[str]:
-    """What is not as expected, one line each; nothing if all is."""
+    """Differences from what is expected, one line each; nothing if there are none."""
     return [line for one in expected if _applies(one, version) for line in _differences(one, answer, known)]
+
+
+def liberties(expected: list[Json], version: int, answer: Message, known: Known) -> list[str]:
+    """Fields that are unlike Apache Kafka's, as the protocol leaves it free: what is there, and the sentence that does."""
+    return [line for one in expected if _applies(one, version) for line in _liberties(one, answer, known)]
+
+
+def _liberties(constraint: Json, answer: Message, known: Known) -> Iterator[str]:
+    if "free" not in constraint:
+        return
+    try:
+        found = at(answer, constraint["path"])
+    except (LookupError, TypeError):
+        return
+    allowed = [filled(one, known) for one in constraint["one_of"]]
+    if _plain(found) not in allowed and is_free(constraint["free"], _plain(found)):
+        path, why = constraint["path"], constraint["free"]["why"]
+        yield f"{path}: {shown(found)}, where Apache Kafka has {' or '.join(map(shown, allowed))}: {why}"
+
+
+def is_free(free: Json, found: Any) -> bool:
+    """Whether the protocol leaves a value free."""
+    return found in free["one_of"] if "one_of" in free else found not in free["none_of"]
 
 
 def _applies(constraint: Json, version: int) -> bool:
@@ -56,17 +81,23 @@ def _is_absent(constraint: Json) -> bool:
 def _compared(constraint: Json, path: str, found: Any, known: Known) -> Iterator[str]:
     if "one_of" in constraint:
         allowed = [filled(one, known) for one in constraint["one_of"]]
-        if _plain(found) not in allowed:
+        if _plain(found) not in allowed and not ("free" in constraint and is_free(constraint["free"], _plain(found))):
             yield f"{path}: {shown(found)}, not {' or '.join(map(shown, allowed))}"
     elif "at_least" in constraint:
-        if found < constraint["at_least"]:
-            yield f"{path}: {found}, not at least {constraint['at_least']}"
+        least = filled(constraint["at_least"], known)
+        if not isinstance(found, int) or found < least:
+            yield f"{path}: {found}, not at least {least}"
+    elif "none_of" in constraint:
+        if _plain(found) in [filled(one, known) for one in constraint["none_of"]]:
+            yield f"{path}: {shown(found)}, as before"
     elif "not_empty" in constraint:
         if found in (0, -1, "", None, b"", bytes(16)):
             yield f"{path}: {shown(found)}, not something of its own"
     else:
         wanted = constraint["records"]
         yield from _records(path, found, wanted["offsets"], filled(wanted["leader_epochs"], known))
+        if "values" in wanted or "times" in wanted:
+            yield from _contents(path, found, wanted, known)
 
 
 def _records(path: str, found: Any, offsets: list[int], epochs: list[int]) -> Iterator[str]:
@@ -85,6 +116,24 @@ def _records(path: str, found: Any, offsets: list[int], epochs: list[int]) -> It
         yield f"{path}: leader epochs {carried}, not {epochs}"
 
 
+def _contents(path: str, found: Any, wanted: Json, known: Known) -> Iterator[str]:
+    """The differences of the records themselves: their values and their timestamps."""
+    content = memoryview(bytes(found or b""))
+    try:
+        batches = [(one, content[one.position : one.position + one.size]) for one in headers(content)]
+        records = [(header, record) for header, batch in batches for record in records_of(batch)]
+    except (InvalidBatchError, RecordError, CompressionError) as error:
+        yield f"{path}: {error}"
+        return
+    there = [(header, record) for header, record in records if record.offset in wanted["offsets"]]
+    times = [header.max_timestamp if header.log_append_time else record.timestamp for header, record in there]
+    values = [bytes(record.value or b"") for _, record in there]
+    for name, seen in (("values", values), ("times", times)):
+        expected = filled(wanted[name], known) if name in wanted else seen
+        if seen != expected:
+            yield f"{path}: {name} {list(map(shown, seen))}, not {list(map(shown, expected))}"
+
+
 def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, (memoryview, bytearray)) else value
 
@@ -96,7 +145,7 @@ def shown(value: Any) -> str:
 
 
 def kept(kept: Json, version: int, answer: Message) -> dict[str, Any]:
-    """What later requests need of an answer, as far as this version of it has it."""
+    """The values that later requests need of an answer, as far as this version of it has them."""
     found = {}
     for name, where in kept.items():
         first, last = where.get("versions", (version, version))

@@ -23,7 +23,7 @@ class SlowError(NoAnswerError):
     """Nothing came within the time limit."""
 
 
-class Connection:
+class ClientConnection:
     """One connection of a client. Answers come in the order of the requests."""
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Connection:
         return await self._streams[0].readexactly(length)
 
     async def wait_for_end(self) -> None:
-        """Wait until the target closes the connection. Raises: `NoAnswerError`, if it answers or does neither."""
+        """Wait until the target closes the connection. Raises: `NoAnswerError` if it answers, `SlowError` if neither."""
         assert self._streams is not None, "the connection is open"
         try:
             found = await asyncio.wait_for(self._streams[0].read(1), self._seconds)

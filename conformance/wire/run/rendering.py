@@ -8,13 +8,17 @@ import crc32c
 
 Json = Any
 Known = Mapping[str, Any]
-"""What is known so far: numbers, texts and ids by the names of the holes."""
+"""Values that are known so far: numbers, texts and ids by the names of the holes."""
 
 WIDTHS = {"int16": ">h", "int32": ">i", "int64": ">q"}
 
 
 class UnknownHoleError(Exception):
-    """Nothing has told what a request needs."""
+    """Nothing has told what a request needs: the name of the hole."""
+
+    def __init__(self, hole: str) -> None:
+        super().__init__(f"no answer has told the {hole.replace('_', ' ')}")
+        self.hole = hole
 
 
 def filled(value: Json, known: Known) -> Any:
@@ -34,7 +38,7 @@ def filled(value: Json, known: Known) -> Any:
 
 def _of_hole(hole: Json, known: Known) -> Any:
     if hole["hole"] not in known:
-        raise UnknownHoleError(f"no answer has told the {hole['hole'].replace('_', ' ')}")
+        raise UnknownHoleError(hole["hole"])
     found = known[hole["hole"]]
     return found + hole["plus"] if "plus" in hole else found
 

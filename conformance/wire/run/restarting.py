@@ -3,14 +3,14 @@
 import asyncio
 import time
 
-from conformance.wire.run.runner import TargetGoneError, find_target
+from kspec.conformance.wire.run.runner import RunTarget, TargetGoneError, find_target
 
 LIMIT_SECONDS = 180.0
 PAUSE_SECONDS = 0.2
 
 
-async def restarted_by(command: str, host: str, port: int, timeout: float) -> None:
-    """Run the command, and wait until the target answers again. Raises: `TargetGoneError`."""
+async def restarted_by(command: str, host: str, port: int, timeout: float) -> RunTarget:
+    """Run the command, and wait until the target answers again: what it offers then. Raises: `TargetGoneError`."""
     process = await asyncio.create_subprocess_shell(command, stdin=asyncio.subprocess.DEVNULL)
     try:
         status = await asyncio.wait_for(process.wait(), LIMIT_SECONDS)
@@ -22,8 +22,7 @@ async def restarted_by(command: str, host: str, port: int, timeout: float) -> No
     end = time.monotonic() + LIMIT_SECONDS
     while True:
         try:
-            await find_target(host, port, timeout)
-            return
+            return await find_target(host, port, timeout)
         except TargetGoneError:
             if time.monotonic() > end:
                 raise

@@ -1,23 +1,35 @@
-"""What came of a case."""
+"""Results of a case."""
 
 from enum import Enum
 from typing import Any, NamedTuple
 
-from conformance.wire.run.rendering import Json
+from kspec.conformance.wire.run.rendering import Json
 
 
 class Status(Enum):
-    """How a case went."""
+    """A case's status.
+
+    `ENDED`: the target does not answer any more. `UNLIKE`: Apache Kafka answers otherwise, and the protocol leaves it free.
+    """
 
     PASS = "pass"
     FAIL = "fail"
+    ENDED = "stops answering"
+    UNLIKE = "unlike Kafka"
     NOT_SUPPORTED = "not supported"
     NOT_APPLICABLE = "not applicable"
     ALLOWED = "allowed"
 
 
-class Told(NamedTuple):
-    """One exchange as it happened: fields and bytes in hex, and what of the answer is not as expected."""
+WRONG = (Status.FAIL, Status.ENDED)
+"""Statuses of a broker that is wrong."""
+
+
+class ExchangeReport(NamedTuple):
+    """One exchange as it happened: fields and bytes in hex, and what of the answer is not as expected.
+
+    `liberties`: what of it is unlike Apache Kafka, each with the sentence that leaves it free.
+    """
 
     client: str
     api: str
@@ -29,16 +41,21 @@ class Told(NamedTuple):
     answer_hex: str
     expected: str
     differences: tuple[str, ...] = ()
+    liberties: tuple[str, ...] = ()
 
 
 class Result(NamedTuple):
-    """A case's status with its reason, its exchanges, and how long it took."""
+    """A case's status with its reason, its exchanges, and how long it took (s).
+
+    `left_out`: the APIs of looks that the target does not offer, so that the case has done without.
+    """
 
     case: Json
     status: Status
     reason: str
-    told: tuple[Told, ...]
+    told: tuple[ExchangeReport, ...]
     seconds: float
+    left_out: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -50,8 +67,7 @@ class Result(NamedTuple):
         """The name of the case, also where it is run in chosen versions of its requests (see `in_versions`)."""
         return str(self.case.get("case", self.name))
 
-    def ended_target(self) -> "Result":
-        """The same, where the target has ended: what differs says so."""
-        *before, last = self.told
-        ended = last._replace(differences=(*last.differences, "and the broker ends"))
-        return self._replace(status=Status.FAIL, told=(*before, ended))
+    def ended(self, why: str) -> "Result":
+        """The same, where the target answers no more."""
+        reason = f"{self.reason}; {why}" if self.reason else why
+        return self._replace(status=Status.ENDED, reason=reason)

@@ -1,29 +1,34 @@
-"""The runner: cases against one address, some at a time, each with topics and groups of its own."""
+"""One case against one address."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from conformance.wire.run.checking import at, differences, kept
-from conformance.wire.run.connection import LENGTH, ClosedError, Connection, NoAnswerError, SlowError
-from conformance.wire.run.rendering import Json, UnknownHoleError, filled, rendered
-from conformance.wire.run.results import Result, Status, Told
-from conformance.wire.run.versions import shared, steps_of
-from impl.wire.requests import read_response, request_bytes
-from impl.wire.values import DecodeError, Message
+from kspec.conformance.wire.run.checking import at, differences, kept, liberties
+from kspec.conformance.wire.run.connection import LENGTH, ClientConnection, NoAnswerError, SlowError
+from kspec.conformance.wire.run.rendering import Json, UnknownHoleError, filled, rendered
+from kspec.conformance.wire.run.results import ExchangeReport, Result, Status
+from kspec.conformance.wire.run.versions import left_out_of, shared, steps_of
+from kspec.conformance.wire.timing import TIMING
+from kspec.impl.wire.requests import read_response, request_bytes
+from kspec.impl.wire.values import DecodeError, Message
 
-RETRY_SECONDS, PAUSE_SECONDS = 0.05, 0.1
-QUIET_SECONDS = 0.3
-"""How long an answer that must not come is waited for."""
+RETRY_SECONDS, PAUSE_SECONDS = TIMING.retry_pause_ms / 1000, TIMING.later_pause_ms / 1000
+QUIET_SECONDS = TIMING.quiet_ms / 1000
+"""The time (s) in which an answer that must not come would come."""
 
 
 class TargetGoneError(Exception):
-    """The target is not there, or does not speak the protocol at all: one line. `result`: the case after which, if one."""
+    """The target is not there, or does not speak the protocol at all: one line.
 
-    def __init__(self, reason: str, result: Result | None = None) -> None:
+    `result`: the case after which, if one, and `why` what was seen then.
+    """
+
+    def __init__(self, reason: str, result: Result | None = None, why: str = "") -> None:
         super().__init__(reason)
         self.result = result
+        self.why = why
 
 
 class StepError(Exception):
@@ -38,7 +43,7 @@ class SkippedError(Exception):
         self.status, self.reason = status, reason
 
 
-class Target(NamedTuple):
+class RunTarget(NamedTuple):
     """An address, the limit for one step (seconds), and the versions that it offers by the keys of the APIs."""
 
     host: str
@@ -46,24 +51,25 @@ class Target(NamedTuple):
     seconds: float
     offered: dict[int, tuple[int, int]]
 
-    def connection(self) -> Connection:
+    def connection(self) -> ClientConnection:
         """A connection, not opened yet."""
-        return Connection(self.host, self.port, self.seconds)
+        return ClientConnection(self.host, self.port, self.seconds)
 
 
-async def find_target(host: str, port: int, seconds: float) -> Target:
+async def find_target(host: str, port: int, seconds: float) -> RunTarget:
     """Ask the target what it offers. Raises: `TargetGoneError`."""
     try:
-        async with Connection(host, port, seconds) as connection:
-            answer = await _api_versions(connection)
+        async with ClientConnection(host, port, seconds) as connection:
+            answer = await api_versions(connection)
     except (NoAnswerError, DecodeError) as error:
         raise TargetGoneError(f"{host}:{port} is no broker that can be tested: {error}") from None
     if answer.error_code:
         raise TargetGoneError(f"{host}:{port} answers ApiVersions with error {answer.error_code}")
-    return Target(host, port, seconds, {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys})
+    return RunTarget(host, port, seconds, {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys})
 
 
-async def _api_versions(connection: Connection) -> Message:
+async def api_versions(connection: ClientConnection) -> Message:
+    """Ask which versions there are. Raises: `NoAnswerError`, `DecodeError`."""
     correlation = connection.next_correlation()
     body = request_bytes("ApiVersions", 0, correlation, Message())
     await connection.send(LENGTH.pack(len(body)) + body)
@@ -71,75 +77,18 @@ async def _api_versions(connection: Connection) -> Message:
     return read_response("ApiVersions", 0, memoryview(frame))[1]
 
 
-class Naming(NamedTuple):
-    """How topics and groups are named apart: by the run, and by the number of the case."""
-
-    run: str
-
-    def of_case(self, number: int) -> dict[str, Any]:
-        """The holes that are known before a case begins."""
-        return {
-            "topic": f"kspec-{self.run}-{number:04}",
-            "topic_dotted": f"kspec.{self.run}.{number:04}",
-            "topic_underscored": f"kspec_{self.run}_{number:04}",
-            "group": f"kspec-{self.run}-{number:04}",
-            "now": int(time.time() * 1000),
-        }
-
-
-class Restarts:
-    """Restarts of the target: all cases that need one wait for each other, so that one restart serves them all."""
-
-    def __init__(self, restart: Callable[[], Awaitable[None]] | None) -> None:
-        self._restart = restart
-        self._running = 0
-        self._arrived: list[asyncio.Future[None]] = []
-
-    @property
-    def possible(self) -> bool:
-        """Whether the target can be restarted."""
-        return self._restart is not None
-
-    def expect(self, cases: int) -> None:
-        """So many cases are going to need restarts."""
-        self._running += cases
-
-    async def arrive(self) -> None:
-        """Wait for a restart. Raises what the restart raises."""
-        here = asyncio.get_running_loop().create_future()
-        self._arrived.append(here)
-        await self.leave()
-        await here
-
-    async def leave(self) -> None:
-        """A case needs no restart any more, or waits for one."""
-        self._running -= 1
-        if self._running or not self._arrived:
-            return
-        arrived, self._arrived = self._arrived, []
-        self._running = len(arrived)
-        try:
-            assert self._restart is not None, "cases that need restarts are run only where they are possible"
-            await self._restart()
-        except Exception as error:
-            for here in arrived:
-                here.set_exception(error)
-            return
-        for here in arrived:
-            here.set_result(None)
-
-
 class CaseRun:
     """One case that is being run."""
 
-    def __init__(self, target: Target, case: Json, known: dict[str, Any], restart: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, target: RunTarget, case: Json, known: dict[str, Any], restart: Callable[[], Awaitable[None]]) -> None:
         self._restart = restart
         self._target = target
         self._case = case
         self._known = known
-        self._told: list[Told] = []
-        self._connections: dict[str, Connection] = {}
+        self._told: list[ExchangeReport] = []
+        self._connections: dict[str, ClientConnection] = {}
         self._waiting: dict[str, tuple[Json, int, int]] = {}
+        self._sent_at = 0.0
 
     async def run(self) -> Result:
         """Run it to its end, or to the first step that is not as expected."""
@@ -157,7 +106,11 @@ class CaseRun:
             status, reason = Status.FAIL, str(error)
         finally:
             await self._close()
-        return Result(self._case, status, reason, tuple(self._told), time.monotonic() - began)
+        free = [line for told in self._told for line in told.liberties]
+        if status == Status.PASS and free:
+            status, reason = Status.UNLIKE, "; ".join(free)
+        left_out = left_out_of(self._case, self._target.offered) if status == Status.PASS else ()
+        return Result(self._case, status, reason, tuple(self._told), time.monotonic() - began, left_out)
 
     async def _close(self) -> None:
         for connection in self._connections.values():
@@ -178,7 +131,7 @@ class CaseRun:
             raise SkippedError(Status.NOT_SUPPORTED, f"{step['api']} {lowest} to {highest}, where {wanted} is needed")
         return versions[-1]
 
-    async def _connection(self, client: str) -> Connection:
+    async def _connection(self, client: str) -> ClientConnection:
         if client not in self._connections:
             connection = self._target.connection()
             await connection.open()
@@ -189,13 +142,14 @@ class CaseRun:
         if step.get("restart"):
             await self._close()
             await self._restart()
+        await asyncio.sleep(step.get("pause_ms", 0) / 1000)
         deadline = time.monotonic() + self._target.seconds
         while await self._once(step, version) and time.monotonic() < deadline:
             self._told.pop()
             await asyncio.sleep(RETRY_SECONDS)
         if self._told[-1].differences:
             raise StepError("; ".join(self._told[-1].differences))
-        for awaited in step.get("awaited", ()):
+        for awaited in (one for one in step.get("awaited", ()) if one["client"] != step["client"]):
             await self._await(awaited)
 
     async def _once(self, step: Json, version: int) -> bool:
@@ -207,23 +161,40 @@ class CaseRun:
             body = rendered(step["bytes"][str(version)], known)
             fields = filled(step["request"], known)
         except UnknownHoleError as error:
-            raise SkippedError(Status.NOT_SUPPORTED, str(error)) from None
+            raise self._skipped(error) from None
         frame = body if step.get("raw") else LENGTH.pack(len(body)) + body
-        told = Told(step["client"], step["api"], version, step["words"], fields, frame.hex(), None, "", step["outcome"])
+        told = ExchangeReport(
+            step["client"], step["api"], version, step["words"], fields, frame.hex(), None, "", step["outcome"]
+        )
+        self._sent_at = time.monotonic()
         try:
             await connection.send(frame)
+            for awaited in own_awaited(step):
+                await self._await(awaited)
             return await self._ended(step, version, connection, correlation, told)
         except NoAnswerError as error:
             self._told.append(told._replace(differences=(str(error),)))
             raise
 
-    async def _ended(self, step: Json, version: int, connection: Connection, correlation: int, told: Told) -> bool:
+    def _skipped(self, error: UnknownHoleError) -> SkippedError:
+        """The reason to leave out a case: no epoch is over, or the versions that the target offers do not tell something."""
+        if error.hole == "older_epoch" and "epoch_0" in self._known:
+            return SkippedError(Status.NOT_APPLICABLE, "no leader epoch is over: the target begins none when it restarts")
+        return SkippedError(Status.NOT_SUPPORTED, f"{error} in the versions that the target offers")
+
+    async def _ended(
+        self, step: Json, version: int, connection: ClientConnection, correlation: int, told: ExchangeReport
+    ) -> bool:
         if step["ending"] == "closed":
-            await connection.wait_for_end()
+            try:
+                await connection.wait_for_end()
+            except SlowError as error:
+                self._told.append(told._replace(liberties=(await self._not_closed(step, connection, error),)))
+                return False
             await connection.close()
             del self._connections[step["client"]]
         elif step["ending"] == "silent":
-            await _api_versions(connection)  # its answer comes next, so the request had none
+            await api_versions(connection)  # its answer comes next, so the request had none
         elif step["ending"] == "later":
             self._waiting[step["client"]] = (step, version, correlation)
             await asyncio.sleep(PAUSE_SECONDS)  # other clients' requests come after it
@@ -232,11 +203,30 @@ class CaseRun:
         self._told.append(told)
         return False
 
-    async def _answered(self, step: Json, version: int, connection: Connection, correlation: int, told: Told) -> bool:
+    async def _not_closed(self, step: Json, connection: ClientConnection, error: SlowError) -> str:
+        """A connection that the target should have closed, and the sentence that leaves it free. Raises: `NoAnswerError`."""
+        free = step.get("free")
+        if free is None:
+            raise error
+        if free["ending"] == "silent":
+            await api_versions(connection)  # the request had no answer, and the next one has
+        else:
+            await connection.close()
+            del self._connections[step["client"]]
+        return f"{error}: {free['why']}"
+
+    async def _answered(
+        self, step: Json, version: int, connection: ClientConnection, correlation: int, told: ExchangeReport
+    ) -> bool:
         frame = await connection.receive(correlation)
+        waited_ms = (time.monotonic() - self._sent_at) * 1000
         answer = self._read(step["api"], version, frame)
         wrong = differences(step["expect"], version, answer, self._known)
-        self._told.append(told._replace(answer=answer, answer_hex=frame.hex(), differences=tuple(wrong)))
+        if waited_ms < step.get("not_before_ms", 0):
+            wrong.append(f"it answers after {waited_ms:.0f} ms, not after {step['not_before_ms']} ms or more")
+        free = liberties(step["expect"], version, answer, self._known)
+        seen = told._replace(answer=answer, answer_hex=frame.hex(), differences=tuple(wrong), liberties=tuple(free))
+        self._told.append(seen)
         if not wrong:
             self._keep(step.get("keep", {}), version, answer)
         return bool(wrong) and _is_retried(step, answer)
@@ -248,7 +238,10 @@ class CaseRun:
             raise NoAnswerError(f"its answer cannot be read as {api} v{version}: {error}; {frame.hex()}") from None
 
     def _keep(self, wanted: Json, version: int, answer: Message) -> None:
-        self._known |= kept(wanted, version, answer)
+        try:
+            self._known |= kept(wanted, version, answer)
+        except (LookupError, TypeError) as error:
+            raise StepError(f"its answer does not tell {error}, which later requests need") from None
         if self._known.get("epoch_0", 0) > 0:
             self._known["older_epoch"] = self._known["epoch_0"] - 1
 
@@ -256,7 +249,7 @@ class CaseRun:
         """The answer to a client that has waited."""
         step, version, correlation = self._waiting.pop(awaited["client"])
         connection = self._connections[awaited["client"]]
-        told = Told(awaited["client"], step["api"], version, "its answer comes", None, "", None, "", "answered")
+        told = ExchangeReport(awaited["client"], step["api"], version, "its answer comes", None, "", None, "", "answered")
         try:
             frame = await connection.receive(correlation)
             answer = self._read(step["api"], version, frame)
@@ -270,13 +263,18 @@ class CaseRun:
         self._keep(awaited["keep"], version, answer)
 
     async def _end_quietly(self) -> None:
-        """Whoever is to wait at the end gets no answer soon."""
+        """A client that waits at the end gets no answer soon."""
         for client, (step, _, correlation) in self._waiting.items():
             try:
                 await self._connections[client].receive(correlation, QUIET_SECONDS)
             except SlowError:
                 continue
             raise StepError(f"{step['api']} of client {client} is answered at once, where it should wait")
+
+
+def needs_restart(case: Json) -> bool:
+    """Whether a case restarts the target."""
+    return any(step.get("restart") for step in case["steps"])
 
 
 def _is_retried(step: Json, answer: Message) -> bool:
@@ -291,102 +289,6 @@ def _is_retried(step: Json, answer: Message) -> bool:
     return any(code in step.get("retry", ()) for code in codes)
 
 
-class Suite(NamedTuple):
-    """Cases to run, how many at a time, the failures that are allowed, by name with the reason; how to restart it."""
-
-    cases: Sequence[Json]
-    together: int
-    allowed: Mapping[str, str]
-    restart: Callable[[], Awaitable[None]] | None = None
-
-
-def needs_restart(case: Json) -> bool:
-    """Whether a case restarts the target."""
-    return any(step.get("restart") for step in case["steps"])
-
-
-class SuiteRun:
-    """Cases that are being run on a target."""
-
-    def __init__(self, target: Target, suite: Suite, naming: Naming, tell: Callable[[Result], None]) -> None:
-        self._target = target
-        self._suite = suite
-        self._naming = naming
-        self._tell = tell
-        self._places = asyncio.Semaphore(suite.together)
-        self._restarts = Restarts(suite.restart)
-
-    async def run(self) -> list[Result]:
-        """Run all cases. Those that restart the target come first: it has few topics then, and is back soon.
-
-        Raises: `TargetGoneError`.
-        """
-        numbered = list(enumerate(self._suite.cases))
-        results: dict[int, Result] = {}
-        for restarting in (True, False):
-            chosen = [(number, case) for number, case in numbered if needs_restart(case) == restarting]
-            if restarting:
-                self._restarts.expect(len(chosen))
-            tasks = [asyncio.create_task(self._run_one(number, case, restarting)) for number, case in chosen]
-            try:
-                found = await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-            results |= {number: result for (number, _), result in zip(chosen, found, strict=True)}
-        return [results[number] for number, _ in numbered]
-
-    async def _run_one(self, number: int, case: Json, restarting: bool) -> Result:
-        if restarting and not self._restarts.possible:
-            reason = "it needs a target that can be restarted (--restart COMMAND)"
-            result = Result(case, Status.NOT_APPLICABLE, reason, (), 0.0)
-        else:
-            async with self._places:
-                result = await CaseRun(self._target, case, self._naming.of_case(number), self._wait_for_restart).run()
-                if result.status == Status.FAIL:
-                    await _look_after(self._target, result)
-            if restarting:
-                await self._restarts.leave()  # not before, because the target may be restarted then
-        if result.status == Status.FAIL and result.case_name in self._suite.allowed:
-            reason = f"{self._suite.allowed[result.case_name]}: {result.reason}"
-            result = result._replace(status=Status.ALLOWED, reason=reason)
-        self._tell(result)
-        return result
-
-    async def _wait_for_restart(self) -> None:
-        self._places.release()  # whoever waits takes no place
-        try:
-            await self._restarts.arrive()
-        finally:
-            await self._places.acquire()
-
-
-async def _look_after(target: Target, result: Result) -> None:
-    """After a failure: whether the target still answers."""
-    try:
-        async with target.connection() as connection:
-            await _api_versions(connection)
-    except (NoAnswerError, DecodeError) as error:
-        where = f"{target.host}:{target.port}"
-        raise TargetGoneError(f"{where} no longer answers after case {result.name}: {error}", result) from None
-
-
-async def clean_up(target: Target, naming: Naming, count: int) -> None:
-    """Delete the topics of a run, as far as the target can."""
-    if 20 not in target.offered:
-        return
-    names = [
-        naming.of_case(number)[key] for number in range(count) for key in ("topic", "topic_dotted", "topic_underscored")
-    ]
-    version = min(target.offered[20][1], 5)
-    try:
-        async with target.connection() as connection:
-            for start in range(0, len(names), 100):
-                correlation = connection.next_correlation()
-                message = Message(topic_names=names[start : start + 100], timeout_ms=10_000)
-                body = request_bytes("DeleteTopics", version, correlation, message)
-                await connection.send(LENGTH.pack(len(body)) + body)
-                await connection.receive(correlation)
-    except (ClosedError, SlowError, NoAnswerError):
-        return
+def own_awaited(step: Json) -> list[Json]:
+    """The answers to earlier requests of the same client, which come before its own: they are in the order of requests."""
+    return [one for one in step.get("awaited", ()) if one["client"] == step["client"]]

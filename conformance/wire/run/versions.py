@@ -1,17 +1,17 @@
-"""Which versions of its requests a case is run in: the newest that both sides know, the oldest, or each in its turn."""
+"""Versions in which a case is run: the newest that both sides know, the oldest, or each in its turn."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TypeAlias
 
-from conformance.wire.run.rendering import Json
+from kspec.conformance.wire.run.rendering import Json
 
 Offered: TypeAlias = Mapping[int, tuple[int, int]]
 """The first and the last version that a target offers, by the key of the API."""
 
 
 class Choice(Enum):
-    """Which versions are taken. What only prepares a case is always of the newest one: later steps need what it tells."""
+    """The choice of versions. What only prepares a case is always of the newest one: later steps need what it tells."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -26,13 +26,19 @@ def shared(step: Json, offered: Offered) -> range:
 
 
 def steps_of(case: Json, offered: Offered) -> Iterator[Json]:
-    """What is done. Where the target lacks a request, something else may do as well, or the step may be left out."""
+    """The steps of a case. Where the target lacks a request, something else may do as well, or the step may be left out."""
     for step in case["steps"]:
         lacks = not step.get("raw") and not shared(step, offered)
         if lacks and "otherwise" in step:
             yield step["otherwise"]
         elif not lacks or not step.get("optional"):
             yield step
+
+
+def left_out_of(case: Json, offered: Offered) -> tuple[str, ...]:
+    """The APIs of the looks that a case does without, because the target does not offer them."""
+    steps = [step for step in case["steps"] if step.get("optional") and not step.get("raw") and "otherwise" not in step]
+    return tuple(dict.fromkeys(step["api"] for step in steps if not shared(step, offered)))
 
 
 def in_versions(cases: Sequence[Json], choice: Choice, offered: Offered) -> list[Json]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.wire.run.results import Result, Told
-from impl.wire.values import Message
+from kspec.conformance.wire.run.results import ExchangeReport, Result
+from kspec.impl.wire.values import Message
 
 WIDTH = 72
 LONGEST_HEX = 4000
@@ -31,7 +31,7 @@ def diagram_of(result: Result) -> list[str]:
     return found
 
 
-def _arrows(told: Told) -> Iterator[str]:
+def _arrows(told: ExchangeReport) -> Iterator[str]:
     client = f"client {told.client}"
     if told.request != "":
         yield f"{client} |-- {f'{told.api} v{told.version} '.ljust(34, '-')}->| broker   {told.words}"
@@ -56,14 +56,15 @@ def failure_in_words(result: Result, replay: str) -> list[str]:
     return [*lines, f"  again    {replay}", ""]
 
 
-def exchange_in_words(told: Told) -> list[str]:
+def exchange_in_words(told: ExchangeReport) -> list[str]:
     """A request and its answer, as fields and as bytes."""
     lines = [f"  {told.api} v{told.version} of client {told.client}"]
     if told.request != "":
         lines += [f"    sent     {fields_of(told.request)}", f"    as bytes {_cut(told.request_hex)}"]
     if told.answer is not None:
         lines += [f"    answered {fields_of(told.answer)}", f"    as bytes {_cut(told.answer_hex)}"]
-    return [*lines, *(f"    wrong    {line}" for line in told.differences)]
+    lines += [f"    wrong    {line}" for line in told.differences]
+    return [*lines, *(f"    unlike   {line}" for line in told.liberties)]
 
 
 def _cut(text: str) -> str:
@@ -71,6 +72,6 @@ def _cut(text: str) -> str:
 
 
 def counts_in_words(counts: dict[str, int], seconds: float) -> str:
-    """How many cases went how."""
+    """The number of cases by their status, in words."""
     told = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     return f"{sum(counts.values())} cases in {seconds:.1f} s: {told}"

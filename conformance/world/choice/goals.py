@@ -1,17 +1,17 @@
-"""What a run shows of the broker under test: the steps that it takes part in, and how each comes out.
+"""Goals of a run for the broker under test: the steps that it takes part in, and their outcomes.
 
-A step's *event* says what the broker does, in which role, and with which outcome: what it answers, what happens to its log,
-its high watermark, its role, its proposals and its producers. Runs are chosen so that every event and every pair of
-consecutive events is met.
+A step's *event* is the broker's action, its role, and the outcome: its response, and the changes of its log, its high
+watermark, its role, its proposals and its producers. Runs are chosen so that every event and every pair of consecutive
+events is met.
 """
 
 from collections.abc import Callable
 from functools import cache
 
-from conformance.world.play.players import Scene
-from model_check.core.model import Model, State
-from model_check.models.kafka.values import NO_EXCHANGE
-from spec.values import NO_EPOCH, NO_LEADER, Error
+from kspec.conformance.world.replay.model_state import ModelState
+from kspec.model_check.core.model import Model, State
+from kspec.model_check.models.kafka.values import NO_EXCHANGE
+from kspec.spec.values import NO_EPOCH, NO_LEADER, Error
 
 SPONTANEOUS = ("follower", "leader", "broker")
 """Arguments of an action that name a party."""
@@ -40,12 +40,12 @@ class Events:
         answer = self._answers(number)
         error = answer(before) if answer is not None else None
         said = [error.name] if isinstance(error, Error) and error is not Error.NONE else []
-        outcome = [*said, *self._changes(Scene(self._model, before), Scene(self._model, after))]
+        outcome = [*said, *self._changes(ModelState(self._model, before), ModelState(self._model, after))]
         if action.name == "ReplayMetadata" and part is not None and action.args["decisions"] != 1:
             outcome.insert(0, f"{action.args['decisions']} decisions")
         return f"{action.name}{role}", ", ".join(outcome) or "nothing changes"
 
-    def _changes(self, before: Scene, after: Scene) -> list[str]:
+    def _changes(self, before: ModelState, after: ModelState) -> list[str]:
         real, found = self._real, []
         old, new = before.role(real), after.role(real)
         if (old.leader, old.leader_epoch) != (new.leader, new.leader_epoch):

@@ -1,50 +1,46 @@
-"""A run from which a broker departs, made short: steps are left out for as long as it still departs.
+"""Shrinking of a run from which a broker departs: steps are left out for as long as it still departs.
 
-Steps that are not possible without those left out go with them, so that what is tried is always a run of the model. First
-halves are left out, then quarters, and in the end single steps.
+Steps that are not possible without those left out go with them, so each attempt is a run of the model.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from conformance.world.runs.run import Move, Run, trace_of_moves
+from kspec.conformance.world.runs.run import Move, WorldRun, trace_of_moves
+from kspec.model_check.search.shrinking import Shrinker
 
 MOST_REPLAYS = 200
-"""Replays that a run is shrunk with."""
+"""The limit of replays for a run."""
 
-Departs = Callable[[Run], Awaitable[int | None]]
-"""At which step (from 1) the broker departs from a run in the way that is looked for; `None`: it does not."""
+Departs = Callable[[WorldRun], Awaitable[int | None]]
+"""A function from a run to the step (from 1) at which the broker departs in the same way; `None`: it does not."""
 
 
-async def shrink(run: Run, step: int, departs: Departs, most: int = MOST_REPLAYS) -> Run:
-    """A run that ends with a departure, from the run that departs at this step.
+async def shrink(run: WorldRun, step: int, departs: Departs, most: int = MOST_REPLAYS) -> WorldRun:
+    """A shorter run that ends with the departure, from the run that departs at this step.
 
-    It is minimal: leaving out any one step, and what is not possible without it, gives a run from which the broker does not
-    depart that way. That is so unless the replays are used up before. A shorter run of other steps there may be.
+    It is minimal, unless the replays are used up before: from a run without any one of its steps, and without those that are
+    not possible then, the broker does not depart in that way. A shorter run of other steps may exist.
     """
-    best = cut(run, step)
-    size, tries = max(len(best.moves) // 2, 1), 0
-    while True:
-        length = len(best.moves)
-        begin = length - size
-        while begin >= 0:
-            moves = best.moves
-            shorter = _possible(run, [*moves[:begin], *moves[begin + size :]])
-            if shorter.moves:
-                if tries == most:
-                    return best
-                tries += 1
-                departing = await departs(shorter)
-                best = best if departing is None else cut(shorter, departing)
-            begin = min(begin, len(best.moves)) - size
-        if size == 1 and len(best.moves) == length:
-            return best
-        size = max(size // 2, 1)
+    best, tries = cut(run, step), 0
+    shrinking = Shrinker(best.moves)
+    for begin, end in shrinking.ranges():
+        shorter = _possible(run, [*shrinking.best[:begin], *shrinking.best[end:]])
+        if not shorter.moves:
+            continue
+        if tries == most:
+            break
+        tries += 1
+        departing = await departs(shorter)
+        if departing is not None:
+            best = cut(shorter, departing)
+            shrinking.best = best.moves
+    return best
 
 
-def cut(run: Run, steps: int) -> Run:
+def cut(run: WorldRun, steps: int) -> WorldRun:
     """The first steps of a run."""
     return run._replace(trace=run.trace[: steps + 1])
 
 
-def _possible(run: Run, moves: Sequence[Move]) -> Run:
+def _possible(run: WorldRun, moves: Sequence[Move]) -> WorldRun:
     return run._replace(trace=trace_of_moves(run.model, moves, skip=True))

@@ -6,13 +6,13 @@ that their states can be compared.
 
 from typing import Any
 
-from model_check.core.model import REFUSED, Action, Effect, Local, Model, State
+from kspec.model_check.core.model import REFUSED, Action, Effect, Local, Model, State
 
 Packed = tuple[int, ...]
 """A state: the number of each slot's value."""
 
 
-class Interned:
+class ValueNumbers:
     """Numbers for values."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Interned:
         return self._values[number]
 
 
-class _Cached:
+class _CachedFunction:
     """A function of some slots, evaluated once for each combination of their values."""
 
     def __init__(self, local: Local) -> None:
@@ -41,22 +41,22 @@ class _Cached:
         self.known: dict[Packed, Any] = {}
 
 
-class _Step:
+class _CachedAction:
     """An action with its guards and effects."""
 
     def __init__(self, action: Action) -> None:
-        self.guards = [_Cached(guard) for guard in action.guards]
-        self.effects = [(_Cached(effect.local), effect) for effect in action.effects]
+        self.guards = [_CachedFunction(guard) for guard in action.guards]
+        self.effects = [(_CachedFunction(effect.local), effect) for effect in action.effects]
         self.bound = action.bind()
 
 
 class Quick:
     """A model whose actions are taken on packed states."""
 
-    def __init__(self, model: Model, interned: Interned) -> None:
+    def __init__(self, model: Model, interned: ValueNumbers) -> None:
         self.model = model
         self._interned = interned
-        self._steps = [_Step(action) for action in model.actions]
+        self._steps = [_CachedAction(action) for action in model.actions]
         self.initial = tuple(interned.number(value) for value in model.initial)
 
     def state(self, packed: Packed) -> State:
@@ -83,13 +83,13 @@ class Quick:
             return None if found is None else tuple(map(self._interned.number, found))
         return tuple(after)
 
-    def _look(self, cached: _Cached, packed: Packed) -> Any:
+    def _look(self, cached: _CachedFunction, packed: Packed) -> Any:
         key = tuple(packed[place] for place in cached.places)
         if key not in cached.known:
             cached.known[key] = cached.compute(self.state(packed))
         return cached.known[key]
 
-    def _written(self, cached: _Cached, effect: Effect, packed: Packed) -> Packed | None:
+    def _written(self, cached: _CachedFunction, effect: Effect, packed: Packed) -> Packed | None:
         key = tuple(packed[place] for place in cached.places)
         if key not in cached.known:
             values = cached.compute(self.state(packed))

@@ -1,6 +1,7 @@
 """The findings that a real broker shows: each a run that the checker has found, on to the loss, and a control beside it.
 
-The runs are kept in `findings.json`; nobody waits for a search. `python -m conformance.world.runs.findings` writes them.
+The runs are kept in `findings.json`, so that no replay waits for a search.
+`python -m kspec.conformance.world.runs.findings` writes them.
 """
 
 import json
@@ -8,10 +9,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conformance.world.runs.run import (
+from kspec.conformance.world.runs.run import (
     Move,
     NoRunError,
-    Run,
+    WorldRun,
     counterexample,
     first_leader,
     metadata_at_once,
@@ -22,18 +23,18 @@ from conformance.world.runs.run import (
     slot_of,
     trace_of_moves,
 )
-from model_check.core.exploration import Trace, TraceStep
-from model_check.models import MODELS
-from model_check.traces.encode import as_json
+from kspec.model_check.core.exploration import Trace, TraceStep
+from kspec.model_check.models import MODELS
+from kspec.model_check.traces.encode import as_json
 
 KEPT = Path(__file__).with_name("findings.json")
 NEWEST = "4.4.0"
 MOST_STATES = 4000
-"""States that are looked at for a way from the violation to the loss itself."""
+"""The limit of states in the search from the violation to the loss itself."""
 
 
-class Finding(NamedTuple):
-    """Bounds, the property that fails within them, and one that is raised so that the loss can be seen; the control.
+class LossFinding(NamedTuple):
+    """A finding: bounds, the property that fails within them, the elections that let the loss be seen, and the control.
 
     `found_in`: rules with which the checker finds the run, where the release has a shorter run of another finding.
     """
@@ -41,7 +42,7 @@ class Finding(NamedTuple):
     parameters: Mapping[str, Any]
     invariant: str
     elections: int
-    control: Callable[[Run], Run]
+    control: Callable[[WorldRun], WorldRun]
     found_in: Mapping[str, Any] = {}
 
 
@@ -57,39 +58,39 @@ LOST_TWICE = {
 ACTS_BEFORE_REGISTRATION = {"release": "next", "mutant": "act-before-registration"}
 
 FINDINGS = {
-    "missed-epoch": Finding({"elections": 1, "fencings": 1}, "AcknowledgedOnNextLeader", 2, one_decision_at_a_time),
-    "forgotten-proposal": Finding({"elections": 0, "isr_shrinks": 1}, "AcknowledgedOnNextLeader", 1, metadata_at_once),
-    "fetch-before-registration": Finding(
+    "missed-epoch": LossFinding({"elections": 1, "fencings": 1}, "AcknowledgedOnNextLeader", 2, one_decision_at_a_time),
+    "forgotten-proposal": LossFinding({"elections": 0, "isr_shrinks": 1}, "AcknowledgedOnNextLeader", 1, metadata_at_once),
+    "fetch-before-registration": LossFinding(
         LOST_TWICE, "CommittedOnNextLeader", 1, registered_before_it_fetches, ACTS_BEFORE_REGISTRATION
     ),
 }
 
 
-def finding_run(name: str, kafka: str) -> Run:
+def finding_run(name: str, kafka: str) -> WorldRun:
     """The run of a finding by the rules of a release. Raises: `NoRunError`."""
     finding = FINDINGS[name]
     steps = json.loads(KEPT.read_text(encoding="utf-8"))[name]
     moves: list[Move] = [(one["action"], one["args"]) for one in steps]
     model = model_for(kafka, {**finding.parameters, "elections": finding.elections})
-    return Run(name, model, trace_of_moves(model, moves), first_leader(moves))
+    return WorldRun(name, model, trace_of_moves(model, moves), first_leader(moves))
 
 
-def control_of(name: str, kafka: str) -> Run:
+def control_of(name: str, kafka: str) -> WorldRun:
     """The control run of a finding. Raises: `NoRunError`."""
     return FINDINGS[name].control(finding_run(name, kafka))
 
 
-def search(name: str, kafka: str) -> Run:
+def search(name: str, kafka: str) -> WorldRun:
     """The finding's run as the checker finds it, and the shortest way on to the loss."""
     finding = FINDINGS[name]
     model = MODELS["kafka"].build({**finding.parameters, "release": release_of(kafka), **finding.found_in})
-    found = Run(name, model, counterexample(model, finding.invariant, name), 1)
+    found = WorldRun(name, model, counterexample(model, finding.invariant, name), 1)
     larger = model_for(kafka, {**finding.parameters, "elections": finding.elections})
-    run = Run(name, larger, trace_of_moves(larger, found.moves), first_leader(found.moves))
+    run = WorldRun(name, larger, trace_of_moves(larger, found.moves), first_leader(found.moves))
     return run._replace(trace=(*run.trace, *_way_to_loss(run)))
 
 
-def _way_to_loss(run: Run) -> Trace:
+def _way_to_loss(run: WorldRun) -> Trace:
     """The way on by which the real broker loses a record that it has acknowledged: elections, metadata and fetches."""
     last = run.trace[-1].state
     told = {placed.record for placed in slot_of(run.model, last, "clients").told}
@@ -109,7 +110,7 @@ def _way_to_loss(run: Run) -> Trace:
 
 
 def kept_text() -> str:
-    """What is kept of all findings."""
+    """The file of all findings as text."""
     found = {}
     for name in FINDINGS:
         found[name] = [{"action": action, "args": as_json(args)} for action, args in search(name, NEWEST).moves]

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Limits, Trace, TraceStep
-from model_check.core.model import Action, Model, State
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled.search import explore
-from model_check.engines.simulation.walks import walks
-from model_check.models import MODELS
-from model_check.reports.studies.catalogue import STUDIES
-from model_check.traces.encode import as_json
-from spec.releases.names import RELEASES
+from kspec.model_check.core.exploration import Limits, Trace, TraceStep
+from kspec.model_check.core.model import Action, Model, State
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.engines.simulation.walks import walks
+from kspec.model_check.models import MODELS
+from kspec.model_check.reports.studies.catalogue import STUDIES
+from kspec.model_check.traces.encode import as_json
+from kspec.spec.releases.names import RELEASES
 
 Move = tuple[str, dict[str, Any]]
 """An action's name and its arguments."""
@@ -25,10 +25,10 @@ WALK_DEPTH = 30
 
 
 class NoRunError(Exception):
-    """There is no such run: one line that says why."""
+    """A run that does not exist: the reason in one line."""
 
 
-class Run(NamedTuple):
+class WorldRun(NamedTuple):
     """A run of the model, and the one of its brokers that is the real one."""
 
     name: str
@@ -56,7 +56,7 @@ def release_of(kafka: str) -> str:
     version, oldest = kafka.split("."), RELEASES.index("3.9")
     series = [name for name in RELEASES[oldest:] if name.split(".")[:2] == version[:2] and name.split(".") <= version]
     if not series:
-        raise NoRunError(f"the world plays Kafka 3.9 and later, and the model knows no release {kafka!r} there")
+        raise NoRunError(f"the world is for Kafka 3.9 and later, and the model knows no release {kafka!r} there")
     return series[-1]
 
 
@@ -98,10 +98,10 @@ def _successors(actions: Iterable[Action], state: State) -> list[TraceStep]:
     return [TraceStep(action, after) for action in actions if (after := action.bind()(state)) is not None]
 
 
-# ---- where runs come from
+# ---- sources of runs
 
 
-def load_run(source: str, kafka: str, parameters: Mapping[str, Any]) -> Run:
+def load_run(source: str, kafka: str, parameters: Mapping[str, Any]) -> WorldRun:
     """The run of a study, a file, or a seed. Raises: `NoRunError`."""
     if source.startswith("seed:"):
         return _walk(source, kafka, parameters)
@@ -112,7 +112,7 @@ def load_run(source: str, kafka: str, parameters: Mapping[str, Any]) -> Run:
     raise NoRunError(f"{source!r} is neither a finding, nor a study, nor a file, nor seed:N")
 
 
-def played_by(run: Run, real: int | None) -> Run:
+def with_real_broker(run: WorldRun, real: int | None) -> WorldRun:
     """The run with another of its brokers as the real one. Raises: `NoRunError`."""
     if real is None:
         return run
@@ -121,7 +121,7 @@ def played_by(run: Run, real: int | None) -> Run:
     return run._replace(real=real)
 
 
-def _walk(source: str, kafka: str, parameters: Mapping[str, Any]) -> Run:
+def _walk(source: str, kafka: str, parameters: Mapping[str, Any]) -> WorldRun:
     number = source.removeprefix("seed:")
     if not number.isdigit():
         raise NoRunError(f"{source!r}: the seed is a number, as in seed:7")
@@ -129,7 +129,7 @@ def _walk(source: str, kafka: str, parameters: Mapping[str, Any]) -> Run:
     return walk(model, int(number), 0, WALK_DEPTH, source)
 
 
-def walk(model: Model, seed: int, number: int, depth: int, name: str) -> Run:
+def walk(model: Model, seed: int, number: int, depth: int, name: str) -> WorldRun:
     """One walk of the simulator."""
     (found,) = walks(model, [], seed, [number], depth, {})
     trace = [TraceStep(None, model.initial)]
@@ -138,7 +138,7 @@ def walk(model: Model, seed: int, number: int, depth: int, name: str) -> Run:
         after = action.bind()(trace[-1].state)
         assert after is not None
         trace.append(TraceStep(action, after))
-    run = Run(name, model, tuple(trace), 1)
+    run = WorldRun(name, model, tuple(trace), 1)
     return run._replace(real=first_leader(run.moves))
 
 
@@ -152,14 +152,14 @@ def counterexample(model: Model, invariant: str, name: str) -> Trace:
     return verdict.trace
 
 
-def _study(name: str, kafka: str) -> Run:
+def _study(name: str, kafka: str) -> WorldRun:
     study = next(study for study in STUDIES if study.name == name)
     if study.failing.model != "kafka":
         raise NoRunError(f"study {name} is of model {study.failing.model}, whose fetches are no messages")
     if study.failing.parameters.get("mutant"):
         raise NoRunError(f"study {name} is of a weakened rule, which no release of Kafka from 3.9 on has")
     model = model_for(kafka, study.failing.parameters)
-    run = Run(name, model, counterexample(model, study.invariant, name), 1)
+    run = WorldRun(name, model, counterexample(model, study.invariant, name), 1)
     return run._replace(real=first_leader(run.moves))
 
 
@@ -168,7 +168,7 @@ def slot_of(model: Model, state: State, name: str, key: int | None = None) -> An
     return next(state[slot.position] for slot in model.slots if (slot.name, slot.key) == (name, key))
 
 
-def _file(path: Path, kafka: str, parameters: Mapping[str, Any]) -> Run:
+def _file(path: Path, kafka: str, parameters: Mapping[str, Any]) -> WorldRun:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -182,7 +182,7 @@ def _file(path: Path, kafka: str, parameters: Mapping[str, Any]) -> Run:
     }
     model = model_for(kafka, {**kept, **parameters})
     moves = _moves_of(path, content)
-    return Run(path.name, model, trace_of_moves(model, moves), int(content.get("real", 0)) or first_leader(moves))
+    return WorldRun(path.name, model, trace_of_moves(model, moves), int(content.get("real", 0)) or first_leader(moves))
 
 
 def _moves_of(path: Path, content: dict[str, Any]) -> list[Move]:
@@ -209,7 +209,7 @@ def _argument(value: Any) -> Any:
 # ---- controls
 
 
-def metadata_at_once(run: Run) -> Run:
+def metadata_at_once(run: WorldRun) -> WorldRun:
     """A control: the same run, but the real broker reads each decision as soon as it is made.
 
     Steps that are not possible then are left out.
@@ -218,7 +218,7 @@ def metadata_at_once(run: Run) -> Run:
     return _with_reading(run, moves, "each decision read at once", at_once=True)
 
 
-def one_decision_at_a_time(run: Run) -> Run:
+def one_decision_at_a_time(run: WorldRun) -> WorldRun:
     """A control: the same run, but the real broker reads each decision by itself, none together with another.
 
     Steps that are not possible then are left out.
@@ -231,7 +231,7 @@ def one_decision_at_a_time(run: Run) -> Run:
     return _with_reading(run, moves, "one decision at a time", at_once=False)
 
 
-def registered_before_it_fetches(run: Run) -> Run:
+def registered_before_it_fetches(run: WorldRun) -> WorldRun:
     """A control: the same run, but a broker that starts is registered before it reads metadata and fetches.
 
     Steps that are not possible then are left out.
@@ -243,11 +243,11 @@ def registered_before_it_fetches(run: Run) -> Run:
     return run._replace(name=f"{run.name}, control: registered before it fetches", trace=trace)
 
 
-def _reads(run: Run, move: Move) -> bool:
+def _reads(run: WorldRun, move: Move) -> bool:
     return move[0] == "ReplayMetadata" and move[1]["broker"] == run.real
 
 
-def _with_reading(run: Run, moves: Sequence[Move], how: str, *, at_once: bool) -> Run:
+def _with_reading(run: WorldRun, moves: Sequence[Move], how: str, *, at_once: bool) -> WorldRun:
     model = run.model
     one = ("ReplayMetadata", {"broker": run.real, "decisions": 1})
     by_move = _by_move(model)

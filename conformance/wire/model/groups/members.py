@@ -3,40 +3,45 @@
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.wire.exchange import Constraint, Exchange, Request, equals
-from conformance.wire.model.groups.group import (
-    ASSIGNMENT,
+from kspec.conformance.wire.exchange import Constraint, Exchange, RequestFields, equals
+from kspec.conformance.wire.model.groups.group import (
     COORDINATOR,
     GROUP,
     GROUP_HOLE,
     JOIN,
+    NEW_COORDINATOR,
     PROTOCOLS,
     REBALANCE_MS,
     SESSION_MS,
+    START,
     SYNC,
     UNKNOWN_MEMBER,
-    GroupState,
+    GroupAndClients,
+    assignment_of,
     fresh_id,
     group_ready,
     number_of,
     on_wire,
     replied_exchange,
+    told_while_empty,
     waiting_exchange,
 )
-from conformance.wire.model.requests import since
-from conformance.wire.model.subject import Move, Subject, Taken
-from impl.wire.schema import Versions
-from spec.broker.protocol import BrokerProtocol
-from spec.coordinator.administration import handle_delete_groups, handle_describe_groups
-from spec.coordinator.joining import handle_join_group
-from spec.coordinator.members import handle_heartbeat, handle_leave_group, handle_sync_group
-from spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest
-from spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, single_error
-from spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
-from spec.values import NO_MEMBER_ID, Error, Generation, GroupId, MemberId
+from kspec.conformance.wire.model.requests import since
+from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
+from kspec.impl.wire.schema import Versions
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.coordinator.administration import handle_delete_groups, handle_describe_groups
+from kspec.spec.coordinator.effects import PersistRecords
+from kspec.spec.coordinator.joining import handle_join_group
+from kspec.spec.coordinator.members import handle_heartbeat, handle_leave_group, handle_sync_group, on_assignment_stored
+from kspec.spec.coordinator.rebalance import then
+from kspec.spec.messages.groups.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kspec.spec.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kspec.spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kspec.spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest
+from kspec.spec.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, single_error
+from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
+from kspec.spec.values import NO_MEMBER_ID, Error, Generation, GroupId, MemberId
 
 ONE_OWNER = "a partition has one owner in a generation, and a member of an earlier one is told so"
 JOINS = "a member gets into a group only as the protocol of the group allows"
@@ -52,20 +57,17 @@ KNOWING_INSTANCE, KNOWING_PROTOCOL = 3, 5
 OF_MANY = 3
 """The first version of LeaveGroup in which several members leave."""
 
-NEW_COORDINATOR = "4.0"
-"""In 3.9.2 a group does not rebalance because a member leaves that has got its id and has not joined yet."""
-
 MOST_IDS = 2
 MOST_GENERATIONS = 3
 
 
 def _join_request(
-    state: GroupState, client: str, member_id: MemberId, instance: str | None, asked: dict[str, Any]
-) -> tuple[JoinGroupRequest, Request]:
+    state: GroupAndClients, client: str, member_id: MemberId, instance: str | None, asked: dict[str, Any]
+) -> tuple[JoinGroupRequest, RequestFields]:
     """The request for the handler, and the same on the wire."""
     group_id, session = asked.get("group", GROUP), asked.get("session", SESSION_MS)
     kind, protocols = asked.get("type", "consumer"), asked.get("protocols", PROTOCOLS)
-    at_once = asked.get("at_once", False)
+    at_once, rebalance = asked.get("at_once", False), asked.get("rebalance", REBALANCE_MS)
     versions = Versions(0, REQUIRING_ID - 1) if at_once else since(SKIPPING if instance else REQUIRING_ID)
     request = JoinGroupRequest(
         number_of(client, JOIN),
@@ -75,7 +77,7 @@ def _join_request(
         "kspec",
         "/127.0.0.1",
         session,
-        REBALANCE_MS,
+        rebalance,
         kind,
         protocols,
         fresh_id(state, client),
@@ -85,23 +87,23 @@ def _join_request(
     fields = {
         "group_id": GROUP_HOLE if group_id == GROUP else group_id,
         "session_timeout_ms": session,
-        "rebalance_timeout_ms": REBALANCE_MS,
+        "rebalance_timeout_ms": rebalance,
         "member_id": on_wire(member_id),
         "group_instance_id": instance,
         "protocol_type": kind,
         "protocols": [{"name": one.name, "metadata": one.metadata} for one in protocols],
     }
-    return request, Request("JoinGroup", fields, versions)
+    return request, RequestFields("JoinGroup", fields, versions)
 
 
-def _too_far(state: GroupState, client: str) -> bool:
+def _too_far(state: GroupAndClients, client: str) -> bool:
     return client in state.waiting or state.group.generation >= MOST_GENERATIONS
 
 
-def _join(name: str, words: str, client: str, who: str, instance: str | None = None, **asked: Any) -> Move:
+def join_move(name: str, words: str, client: str, who: str, instance: str | None = None, **asked: Any) -> Move:
     """`who`: `new`, or the latest (`own`) or an earlier (`former`) id that the client has been given, or `unknown`."""
 
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         ids = state.ids_of(client)
         if _too_far(state, client) or (who == "new" and len(ids) >= MOST_IDS):
             return None
@@ -109,7 +111,7 @@ def _join(name: str, words: str, client: str, who: str, instance: str | None = N
         if member_id is None or (asked.get("at_once") and state.group.members):
             return None  # a member without an id learns it from its answer, which comes at once if it is alone
         request, sent = _join_request(state, client, member_id, instance, asked)
-        step = handle_join_group(COORDINATOR, state.group, request, 0)
+        step = handle_join_group(COORDINATOR, state.group, request, START)
         if client == STRANGER and step.state.pending != state.group.pending:
             return None
         return waiting_exchange(state, client, sent, step, fresh_id(state, client) if who == "new" else NO_MEMBER_ID)
@@ -117,7 +119,7 @@ def _join(name: str, words: str, client: str, who: str, instance: str | None = N
     return Move(f"join.{name}", words, handle_join_group, JOINS, take)
 
 
-def _who(state: GroupState, client: str, who: str) -> MemberId | None:
+def _who(state: GroupAndClients, client: str, who: str) -> MemberId | None:
     ids = state.ids_of(client)
     if who == "new":
         return NO_MEMBER_ID
@@ -128,17 +130,21 @@ def _who(state: GroupState, client: str, who: str) -> MemberId | None:
     return ids[-2] if len(ids) > 1 else None
 
 
-def _generation(state: GroupState, ahead: int) -> Generation:
+def _generation(state: GroupAndClients, ahead: int) -> Generation:
     return Generation(state.group.generation + ahead)
 
 
 def _sync(name: str, words: str, client: str, who: str, ahead: int = 0, instance: str | None = None, **asked: Any) -> Move:
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         member_id = _who(state, client, who)
         if client in state.waiting or member_id is None:
             return None
         leads = state.group.leader == member_id
-        given = tuple(MemberAssignment(one.member_id, ASSIGNMENT) for one in state.group.members) if leads else ()
+        given = (
+            tuple(MemberAssignment(one.member_id, assignment_of(one.member_id)) for one in state.group.members)
+            if leads
+            else ()
+        )
         generation, group_id = _generation(state, ahead), asked.get("group", GROUP)
         kind, chosen = asked.get("type", "consumer"), asked.get("protocol", PROTOCOLS[0].name)
         request = SyncGroupRequest(
@@ -153,9 +159,11 @@ def _sync(name: str, words: str, client: str, who: str, ahead: int = 0, instance
             "protocol_name": chosen,
             "assignments": [{"member_id": on_wire(one.member_id), "assignment": one.assignment} for one in given],
         }
-        step = handle_sync_group(COORDINATOR, state.group, request, 0)
+        step = handle_sync_group(COORDINATOR, state.group, request, START)
+        if any(isinstance(effect, PersistRecords) for effect in step.effects):  # and committed before anything else happens
+            step = then(step, lambda after: on_assignment_stored(after, request, START))
         versions = since(KNOWING_PROTOCOL if {"type", "protocol"} & asked.keys() else KNOWING_INSTANCE if instance else 0)
-        return waiting_exchange(state, client, Request("SyncGroup", fields, versions), step)
+        return waiting_exchange(state, client, RequestFields("SyncGroup", fields, versions), step)
 
     return Move(f"sync.{name}", words, handle_sync_group, ONE_OWNER, take)
 
@@ -167,7 +175,7 @@ def _error_only(answer: Any) -> tuple[Error, tuple[Constraint, ...]]:
 def _heartbeat(
     name: str, words: str, client: str, who: str, ahead: int = 0, instance: str | None = None, **asked: Any
 ) -> Move:
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         member_id = _who(state, client, who)
         if client in state.waiting or member_id is None:
             return None
@@ -179,9 +187,13 @@ def _heartbeat(
             "member_id": on_wire(member_id),
             "group_instance_id": instance,
         }
-        step = handle_heartbeat(COORDINATOR, state.group, request, 0)
+        step = handle_heartbeat(COORDINATOR, state.group, request, START)
         return replied_exchange(
-            state, client, Request("Heartbeat", fields, since(KNOWING_INSTANCE if instance else 0)), step, _heartbeat_told
+            state,
+            client,
+            RequestFields("Heartbeat", fields, since(KNOWING_INSTANCE if instance else 0)),
+            step,
+            _heartbeat_told,
         )
 
     return Move(f"heartbeat.{name}", words, handle_heartbeat, ONE_OWNER, take)
@@ -192,7 +204,7 @@ def _heartbeat_told(answer: HeartbeatResponse) -> tuple[Error, tuple[Constraint,
 
 
 def _leave(name: str, words: str, client: str, who: str, instance: str | None = None, **asked: Any) -> Move:
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         member_id = _who(state, client, who) if who else NO_MEMBER_ID
         if client in state.waiting or member_id is None:
             return None
@@ -203,12 +215,13 @@ def _leave(name: str, words: str, client: str, who: str, instance: str | None = 
             "member_id": on_wire(member_id),
             "members": [{"member_id": on_wire(member_id), "group_instance_id": instance}],
         }
-        step = handle_leave_group(COORDINATOR, state.group, request, 0)
+        step = handle_leave_group(COORDINATOR, state.group, request, START)
         versions, told = (Versions(0, OF_MANY - 1), _left_alone) if asked.get("single") else (since(OF_MANY), _left)
-        taken = replied_exchange(state, client, Request("LeaveGroup", fields, versions), step, told)
+        taken = replied_exchange(state, client, RequestFields("LeaveGroup", fields, versions), step, told)
         if step.state.pending != state.group.pending and step.state.state != state.group.state:
-            return Taken(taken.state, taken.exchange._replace(since=NEW_COORDINATOR))
-        return taken
+            # in 3.9.2 nobody rebalances because a member leaves that has got its id and has not joined yet
+            return MoveResult(taken.state, taken.exchange._replace(since=NEW_COORDINATOR))
+        return told_while_empty(taken, state.group)
 
     return Move(f"leave.{name}", words, handle_leave_group, ONE_OWNER, take)
 
@@ -234,23 +247,25 @@ NOT_STORED_YET = (Error.GROUP_ID_NOT_FOUND,)
 
 Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `GroupMetadataManager.describeGroups` at `committedOffset`.
 """
+STORED_LATER = (Error.NONE,)
+"""The same in a version without that error: the answer is of a dead group."""
 
 
 def _describe(name: str, words: str, reports_missing: bool) -> Move:
     """`reports_missing`: the version of the request has an error for a group that does not exist (KIP-1043)."""
 
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         asked = DescribeGroupsRequest(GROUP, reports_missing)
-        step = handle_describe_groups(COORDINATOR, state.group, asked, 0)
+        step = handle_describe_groups(COORDINATOR, state.group, asked, START)
         versions = since(REPORTING_MISSING) if reports_missing else Versions(0, REPORTING_MISSING - 1)
-        request = Request("DescribeGroups", {"groups": [GROUP_HOLE]}, versions)
+        request = RequestFields("DescribeGroups", {"groups": [GROUP_HOLE]}, versions)
         taken = replied_exchange(state, "C", request, step, _described)
         state_of_group = step.state.state.value
         exchange = taken.exchange
         if exchange.error == Error.NONE:
             outcome = f"{state_of_group}, {len(state.group.members)} members"
-            exchange = exchange._replace(outcome=outcome, retried=NOT_STORED_YET)
-        return Taken(taken.state, exchange)
+            exchange = exchange._replace(outcome=outcome, retried=NOT_STORED_YET if reports_missing else STORED_LATER)
+        return told_while_empty(MoveResult(taken.state, exchange), state.group)
 
     return Move(name, words, handle_describe_groups, "what is told of a group is so", take)
 
@@ -260,15 +275,31 @@ def _described(answer: DescribeGroupsResponse) -> tuple[Error, tuple[Constraint,
         equals("groups[0].error_code", answer.error.value),
         equals("groups[0].group_state", answer.group_state),
         equals("groups[0].members[#]", len(answer.members)),
+        equals("groups[0].protocol_type", answer.protocol_type),
+        equals("groups[0].protocol_data", answer.protocol_name),
+        *_members_described(answer),
     )
     return answer.error, inside
 
 
+def _members_described(answer: DescribeGroupsResponse) -> tuple[Constraint, ...]:
+    """Fields of a member that is alone; of several the order is not known."""
+    if len(answer.members) != 1:
+        return ()
+    (member,) = answer.members
+    return (
+        equals("groups[0].members[0].member_id", on_wire(member.member_id)),
+        equals("groups[0].members[0].group_instance_id", member.instance_id),
+        equals("groups[0].members[0].member_metadata", member.metadata),
+        equals("groups[0].members[0].member_assignment", member.assignment),
+    )
+
+
 def _forget() -> Move:
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
-        step = handle_delete_groups(COORDINATOR, state.group, DeleteGroupsRequest(GROUP), 0)
-        request = Request("DeleteGroups", {"groups_names": [GROUP_HOLE]})
-        return replied_exchange(state, "C", request, step, _forgotten)
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
+        step = handle_delete_groups(COORDINATOR, state.group, DeleteGroupsRequest(GROUP), START)
+        request = RequestFields("DeleteGroups", {"groups_names": [GROUP_HOLE]})
+        return told_while_empty(replied_exchange(state, "C", request, step, _forgotten), state.group)
 
     return Move("delete", "delete the group", handle_delete_groups, "a group in use is not forgotten", take)
 
@@ -282,25 +313,27 @@ OTHER = (GroupProtocol("other", b""),)
 
 def _dynamic() -> Iterator[Move]:
     for client in ("A", "B"):
-        yield _join(f"new.{client}", f"member {client} joins without an id", client, "new")
-        yield _join(f"own.{client}", f"member {client} joins with the id it was given", client, "own")
+        yield join_move(f"new.{client}", f"member {client} joins without an id", client, "new")
+        yield join_move(f"own.{client}", f"member {client} joins with the id it was given", client, "own")
         yield _sync(f"own.{client}", f"member {client} asks for its assignment", client, "own")
         yield _heartbeat(f"own.{client}", f"member {client} is alive", client, "own")
         yield _leave(f"own.{client}", f"member {client} leaves", client, "own")
-    yield _join(
+    yield join_move(
         "at-once.A", "member A joins without an id, in a version of the request that needs none", "A", "new", at_once=True
     )
     yield _leave("single.own.A", "member A leaves, in a version of the request for one member", "A", "own", single=True)
 
 
 def _wrong() -> Iterator[Move]:
-    yield _join("unknown", "a member joins with an id that nobody has", "C", "unknown")
-    yield _join("no-group-id", "a member joins a group without a name", "C", "new", group="")
-    yield _join("session-too-short", "a member joins with a session of 1 ms", "C", "new", session=1)
-    yield _join("session-too-long", "a member joins with a session of a day", "C", "new", session=86_400_000)
-    yield _join("other-type", "a member joins with another type of protocol", "C", "new", type="other")
-    yield _join("other-protocol", "a member joins with a protocol that the others do not have", "C", "new", protocols=OTHER)
-    yield _join("no-protocol", "a member joins without a protocol", "C", "new", protocols=())
+    yield join_move("unknown", "a member joins with an id that nobody has", "C", "unknown")
+    yield join_move("no-group-id", "a member joins a group without a name", "C", "new", group="")
+    yield join_move("session-too-short", "a member joins with a session of 1 ms", "C", "new", session=1)
+    yield join_move("session-too-long", "a member joins with a session of a day", "C", "new", session=86_400_000)
+    yield join_move("other-type", "a member joins with another type of protocol", "C", "new", type="other")
+    yield join_move(
+        "other-protocol", "a member joins with a protocol that the others do not have", "C", "new", protocols=OTHER
+    )
+    yield join_move("no-protocol", "a member joins without a protocol", "C", "new", protocols=())
     yield _sync("unknown", "an assignment is asked for by a member that nobody knows", "C", "unknown")
     yield _sync("newer", "member A asks for its assignment in a later generation", "A", "own", ahead=1)
     yield _sync("older", "member A asks for its assignment in an earlier generation", "A", "own", ahead=-1)
@@ -317,14 +350,27 @@ def _wrong() -> Iterator[Move]:
     yield _leave("single.unknown", single, "C", "unknown", single=True)
 
 
+def _limits() -> Iterator[Move]:
+    for name, words, session in LIMITS_OF_SESSIONS:
+        yield join_move(f"session-{name}", f"a member joins with {words}", "A", "new", session=session)
+
+
+LIMITS_OF_SESSIONS = (
+    ("of-least", "the shortest session that is allowed", 6_000),
+    ("below-least", "a session 1 ms too short", 5_999),
+    ("of-most", "the longest session that is allowed", 1_800_000),
+    ("above-most", "a session 1 ms too long", 1_800_001),
+)
+"""Kafka: `group.min.session.timeout.ms`, `group.max.session.timeout.ms`."""
+
 INSTANCE = "static-1"
 
 
 def _static() -> Iterator[Move]:
-    yield _join("new", "a static member joins without an id", "A", "new", INSTANCE)
-    yield _join("own", "a static member joins with its id", "A", "own", INSTANCE)
-    yield _join("former", "a static member joins with the id of its former self", "A", "former", INSTANCE)
-    yield _join("other-instance", "a static member joins with the name of another", "A", "own", "static-2")
+    yield join_move("new", "a static member joins without an id", "A", "new", INSTANCE)
+    yield join_move("own", "a static member joins with its id", "A", "own", INSTANCE)
+    yield join_move("former", "a static member joins with the id of its former self", "A", "former", INSTANCE)
+    yield join_move("other-instance", "a static member joins with the name of another", "A", "own", "static-2")
     yield _sync("own", "a static member asks for its assignment", "A", "own", instance=INSTANCE)
     yield _sync("former", "the former self of a static member asks for its assignment", "A", "former", instance=INSTANCE)
     yield _heartbeat("own", "a static member is alive", "A", "own", instance=INSTANCE)
@@ -334,7 +380,7 @@ def _static() -> Iterator[Move]:
     yield _leave("unknown-name", "a static member leaves that nobody knows", "C", "", "static-2")
 
 
-def _setup(state: GroupState, holes: frozenset[str]) -> tuple[Exchange, ...]:
+def _setup(state: GroupAndClients, holes: frozenset[str]) -> tuple[Exchange, ...]:
     return group_ready()
 
 
@@ -347,7 +393,7 @@ BOUNDS = {"generations": MOST_GENERATIONS, "member_ids": MOST_IDS}
 MEMBERS = Subject(
     "members",
     "members of a group that join, are given partitions, are alive and leave",
-    GroupState(),
+    GroupAndClients(),
     (*DYNAMIC.values(), *_wrong(), DESCRIBE, OLD_DESCRIBE, DELETE),
     _setup,
     BOUNDS,
@@ -355,8 +401,16 @@ MEMBERS = Subject(
 STATIC_MEMBERS = Subject(
     "static-members",
     "static members, and their former selves",
-    GroupState(),
+    GroupAndClients(),
     (*_static(), DESCRIBE),
     _setup,
     BOUNDS,
+)
+SESSION_LIMITS = Subject(
+    "session-limits",
+    "members whose sessions are as short or as long as they may be, and a millisecond shorter or longer",
+    GroupAndClients(),
+    tuple(_limits()),
+    _setup,
+    {"member_ids": MOST_IDS},
 )

@@ -2,30 +2,35 @@
 
 from typing import Any
 
-from conformance.wire.exchange import Constraint, Exchange, Request, equals
-from conformance.wire.model.groups.group import (
+from kspec.conformance.wire.exchange import Constraint, Exchange, RequestFields, equals
+from kspec.conformance.wire.model.groups.group import (
     COORDINATOR,
     GROUP,
     GROUP_HOLE,
+    LOADED,
+    NEW_COORDINATOR,
+    START,
     UNKNOWN_MEMBER,
-    GroupState,
+    GroupAndClients,
     group_ready,
     on_wire,
     replied_exchange,
 )
-from conformance.wire.model.groups.members import DELETE, DESCRIBE, JOIN_NEW, JOIN_OWN, LEAVE_OWN, SYNC_OWN
-from conformance.wire.model.partition import CURRENT, topic_ready
-from conformance.wire.model.partition import on_wire as epoch_on_wire
-from conformance.wire.model.requests import TOPIC, TOPIC_ID, since
-from conformance.wire.model.subject import Move, Subject, Taken
-from impl.wire.schema import Versions
-from spec.broker.protocol import BrokerProtocol
-from spec.coordinator.group import exists
-from spec.coordinator.offsets import handle_offset_commit, handle_offset_delete, handle_offset_fetch
-from spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
-from spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, TopicPartition
-from spec.values import NO_EPOCH, NO_GENERATION, NO_MEMBER_ID, Error, Generation, MemberId, Offset
+from kspec.conformance.wire.model.groups.members import DELETE, DESCRIBE, JOIN_NEW, JOIN_OWN, LEAVE_OWN, MEMBERS, SYNC_OWN
+from kspec.conformance.wire.model.partition import CURRENT, topic_ready
+from kspec.conformance.wire.model.partition import on_wire as epoch_on_wire
+from kspec.conformance.wire.model.requests import TOPIC, TOPIC_ID, since
+from kspec.conformance.wire.model.restarts import after_restart, plain_restart
+from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
+from kspec.impl.wire.schema import Versions
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.coordinator.group import GroupState, exists
+from kspec.spec.coordinator.joining import handle_join_group
+from kspec.spec.coordinator.offsets import handle_offset_commit, handle_offset_delete, handle_offset_fetch
+from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
+from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kspec.spec.messages.groups.offset_fetch import OffsetFetchPartition, OffsetFetchRequest, OffsetFetchResponse
+from kspec.spec.values import NO_EPOCH, NO_GENERATION, NO_MEMBER_ID, Error, Generation, MemberId, Offset
 
 RESUMES = "a group goes on where it has committed, and only its present members commit"
 MOST_OFFSET = 2
@@ -37,13 +42,10 @@ WITH_EPOCH, REPORTING_MISSING = 6, 9
 ANY_WITH_EPOCH = since(WITH_EPOCH)
 WITHOUT_EPOCH, WITHOUT_REPORT = Versions(2, WITH_EPOCH - 1), Versions(WITH_EPOCH, REPORTING_MISSING - 1)
 
-NEW_COORDINATOR = "4.0"
-"""3.9.2 answers `ILLEGAL_GENERATION` in all versions, as its coordinator of that time does."""
-
 WHERE = "topics[0].partitions[0]"
 
 
-def _next_offset(state: GroupState) -> Offset | None:
+def _next_offset(state: GroupAndClients) -> Offset | None:
     committed = max((record.offset for record in state.group.offsets), default=0)
     return Offset(committed + 1) if committed < MOST_OFFSET else None
 
@@ -59,7 +61,7 @@ def _commit(
     has_epoch = versions.first >= WITH_EPOCH
     reports_missing = versions.last >= REPORTING_MISSING
 
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         offset, member = _next_offset(state), _member(state, who)
         if offset is None or member is None or "A" in state.waiting:
             return None
@@ -81,17 +83,18 @@ def _commit(
             "member_id": on_wire(member),
             "topics": [{"name": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}],
         }
-        step = handle_offset_commit(COORDINATOR, state.group, request, 0)
-        taken = replied_exchange(state, "A", Request("OffsetCommit", fields, versions), step, _committed)
+        step = handle_offset_commit(COORDINATOR, state.group, request, START)
+        taken = replied_exchange(state, "A", RequestFields("OffsetCommit", fields, versions), step, _committed)
         if taken.exchange.error == Error.GROUP_ID_NOT_FOUND:
             newer = taken.exchange.request._replace(versions=since(REPORTING_MISSING))
-            return Taken(taken.state, taken.exchange._replace(request=newer, since=NEW_COORDINATOR))
+            # 3.9.2 answers ILLEGAL_GENERATION in all versions, as its coordinator of that time does
+            return MoveResult(taken.state, taken.exchange._replace(request=newer, since=NEW_COORDINATOR))
         return taken
 
     return Move(f"commit.{name}", words, handle_offset_commit, RESUMES, take)
 
 
-def _member(state: GroupState, who: str) -> MemberId | None:
+def _member(state: GroupAndClients, who: str) -> MemberId | None:
     if who == "nobody":
         return NO_MEMBER_ID
     if who == "unknown":
@@ -105,22 +108,22 @@ def _committed(answer: OffsetCommitResponse) -> tuple[Error, tuple[Constraint, .
     return error, (equals(f"{WHERE}.error_code", error.value),)
 
 
-def _fetch(name: str, words: str, wanted: tuple[TopicPartition, ...] | None) -> Move:
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+def _fetch(name: str, words: str, wanted: tuple[OffsetFetchPartition, ...] | None) -> Move:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         if "A" in state.waiting:
             return None
-        step = handle_offset_fetch(COORDINATOR, state.group, OffsetFetchRequest(GROUP, wanted), 0)
+        step = handle_offset_fetch(COORDINATOR, state.group, OffsetFetchRequest(GROUP, wanted), START)
         old: list[dict[str, Any]] | None = None
         new: list[dict[str, Any]] | None = None
         if wanted is not None:
             old = [{"name": TOPIC, "partition_indexes": [one.partition for one in wanted]}]
             new = [one | {"topic_id": TOPIC_ID} for one in old]
         fields = {"group_id": GROUP_HOLE, "topics": old, "groups": [{"group_id": GROUP_HOLE, "topics": new}]}
-        taken = replied_exchange(state, "A", Request("OffsetFetch", fields, since(2)), step, _fetched)
+        taken = replied_exchange(state, "A", RequestFields("OffsetFetch", fields, since(2)), step, _fetched)
         found = any(record.offset >= 0 for record in state.group.offsets)
         without_epoch = any(record.leader_epoch == NO_EPOCH for record in state.group.offsets)
         outcome = "an offset without epoch" if without_epoch else "an offset" if found else "none"
-        return Taken(taken.state, taken.exchange._replace(outcome=outcome))
+        return MoveResult(taken.state, taken.exchange._replace(outcome=outcome))
 
     return Move(f"offsets.{name}", words, handle_offset_fetch, RESUMES, take)
 
@@ -144,11 +147,11 @@ def _fetched(answer: OffsetFetchResponse) -> tuple[Error, tuple[Constraint, ...]
 
 
 def _forget() -> Move:
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
-        request = OffsetDeleteRequest(GROUP, (TopicPartition("topic", 0),))
-        step = handle_offset_delete(COORDINATOR, state.group, request, 0)
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
+        request = OffsetDeleteRequest(GROUP, (OffsetFetchPartition("topic", 0),))
+        step = handle_offset_delete(COORDINATOR, state.group, request, START)
         fields = {"group_id": GROUP_HOLE, "topics": [{"name": TOPIC, "partitions": [{"partition_index": 0}]}]}
-        return replied_exchange(state, "C", Request("OffsetDelete", fields), step, _forgotten)
+        return replied_exchange(state, "C", RequestFields("OffsetDelete", fields), step, _forgotten)
 
     return Move("offsets.delete", "delete the group's offset of the partition", handle_offset_delete, RESUMES, take)
 
@@ -160,27 +163,30 @@ def _forgotten(answer: OffsetDeleteResponse) -> tuple[Error, tuple[Constraint, .
     return inside, (equals("error_code", 0), equals(f"{WHERE}.error_code", inside.value))
 
 
-def _setup(state: GroupState, holes: frozenset[str]) -> tuple[Exchange, ...]:
+def _setup(state: GroupAndClients, holes: frozenset[str]) -> tuple[Exchange, ...]:
     return (*topic_ready((), holes), *group_ready())
 
 
 def _few(move: Move) -> Move:
     """The move, within the bounds of this subject."""
 
-    def take(protocol: BrokerProtocol, state: GroupState) -> Taken | None:
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
         many = state.group.generation >= MOST_GENERATIONS - 1 or len(state.ids_of("A")) > 1
         return None if many and move.name.startswith("join") else move.take(protocol, state)
 
     return move._replace(take=take)
 
 
-PARTITION = (TopicPartition("topic", 0),)
+PARTITION = (OffsetFetchPartition("topic", 0),)
+COMMIT_ALONE = _commit("alone", "a client that is in no group commits", "nobody", None)
+OFFSETS_OF_PARTITION = _fetch("of-partition", "ask for the group's offset of the partition", PARTITION)
+OFFSETS_OF_ALL = _fetch("all", "ask for all offsets of the group", None)
 OFFSETS = Subject(
     "offsets",
     "offsets that a group commits, fetches and forgets",
-    GroupState(),
+    GroupAndClients(),
     (
-        _commit("alone", "a client that is in no group commits", "nobody", None),
+        COMMIT_ALONE,
         _commit("without-epoch", "a client that is in no group commits no epoch", "nobody", None, versions=WITHOUT_EPOCH),
         _commit("own", "a member commits", "own", 0),
         _commit("own.old", "a member commits by an older request", "own", 0, versions=WITHOUT_REPORT),
@@ -189,8 +195,8 @@ OFFSETS = Subject(
         _commit("unknown", "a member commits that nobody knows", "unknown", 0),
         _commit("metadata", "a client commits with as much metadata as it may", "nobody", None, "m" * LONGEST_METADATA),
         _commit("much-metadata", "a client commits with too much metadata", "nobody", None, "m" * (LONGEST_METADATA + 1)),
-        _fetch("of-partition", "ask for the group's offset of the partition", PARTITION),
-        _fetch("all", "ask for all offsets of the group", None),
+        OFFSETS_OF_PARTITION,
+        OFFSETS_OF_ALL,
         _forget(),
         *map(_few, (JOIN_NEW, JOIN_OWN, SYNC_OWN, LEAVE_OWN)),
         DESCRIBE,
@@ -198,4 +204,25 @@ OFFSETS = Subject(
     ),
     _setup,
     {"offset": MOST_OFFSET, "generations": MOST_GENERATIONS - 1},
+)
+
+
+def _is_stored(state: GroupAndClients) -> bool:
+    """Whether all of the group is in its log: a member is, once the group has an assignment."""
+    group = state.group
+    return not group.pending and group.state in (GroupState.EMPTY, GroupState.STABLE)
+
+
+STORED = "a group is after a restart what it was before"
+OFFSETS_AGAIN = after_restart(
+    OFFSETS,
+    plain_restart(handle_offset_commit, STORED, _is_stored, LOADED),
+    before=("commit.alone", "commit.without-epoch", "commit.metadata", "offsets.delete", "delete"),
+    after=("offsets.of-partition", "offsets.all", "describe"),
+)
+MEMBERS_AGAIN = after_restart(
+    MEMBERS,
+    plain_restart(handle_join_group, STORED, _is_stored, LOADED),
+    before=("join.new.A", "join.own.A", "sync.own.A"),
+    after=("heartbeat.own.A", "heartbeat.older", "sync.own.A", "describe"),
 )

@@ -1,0 +1,74 @@
+"""A text that takes long to make, kept in a file whose name is the digest of all that it was made from."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from kspec.model_check.core.files import write_whole
+
+ROOT = Path(__file__).parents[3]
+"""The folder that has the rooms: that of the repository, or of the installed package."""
+
+WIRE = tuple(f"conformance/wire/{name}" for name in ("__init__.py", "cases", "choice", "model", "exchange.py", "timing.py"))
+SOURCES = (*WIRE, "spec", "impl/wire", "impl/records", "model_check/core", "model_check/search", "model_check/version.py")
+"""All that cases are made from. A test looks whether making them reads anything else."""
+
+MOST_KEPT = 4
+"""Files of former contents are of no use for long."""
+
+
+def sources() -> Iterator[Path]:
+    """The files that cases are made from, in order of their names."""
+    for name in SOURCES:
+        place = ROOT / name
+        yield from [place] if place.is_file() else sorted(one for one in place.rglob("*") if one.suffix in (".py", ".json"))
+
+
+@cache
+def digest() -> str:
+    """The SHA-256 of all sources, their names, and the version of Python."""
+    found = hashlib.sha256(sys.version.encode())
+    for path in sources():
+        content = path.read_bytes()
+        found.update(f"\n{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return found.hexdigest()
+
+
+def kept_folder() -> Path:
+    """The folder of what is kept: `kspec/level-0` in `$XDG_CACHE_HOME`, by default in `~/.cache`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kspec" / "level-0"
+
+
+def is_kept() -> bool:
+    """Whether nothing has to be made anew."""
+    return (kept_folder() / digest()).is_file()
+
+
+def kept_text(make: Callable[[], str]) -> str:
+    """The text that was kept; where there is none that is whole, it is made, and kept if that is possible."""
+    file = kept_folder() / digest()
+    with suppress(OSError, UnicodeDecodeError):
+        told, _, text = file.read_text(encoding="utf-8").partition("\n")
+        if told == _sum(text):
+            return text
+    text = make()
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, f"{_sum(text)}\n{text}")
+        _forget(file.parent)
+    return text
+
+
+def _forget(folder: Path) -> None:
+    """Remove what was kept longest ago."""
+    known = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
+    for old in known[MOST_KEPT:]:
+        old.unlink(missing_ok=True)
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
