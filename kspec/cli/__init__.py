@@ -1,0 +1,1 @@
+"""The command `kspec`. It alone may import everything: engines, models, proofs."""

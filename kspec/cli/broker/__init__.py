@@ -1,0 +1,1 @@
+"""The commands that run a broker, and the tools for any Kafka broker."""

@@ -1,0 +1,175 @@
+"""`kspec cluster`: a controller and brokers as processes."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kspec.cli.broker.cluster_story import list_stories, tell_story
+from kspec.cli.broker.serve import NEXT, PROGRAM, rules_of
+from kspec.cli.statuses import ALL_HOLD, StoppedError
+from kspec.impl.config.properties import ConfigError, parse_overrides
+
+if TYPE_CHECKING:
+    from kspec.trials.cluster.plan import Node, Program
+
+
+@click.command()
+@click.option("--log-dir", metavar="DIR", help="The folder of the cluster, with one for each process.")
+@click.option("--brokers", default=3, show_default=True, metavar="N", help="How many brokers.")
+@click.option("--port", default=19192, show_default=True, metavar="PORT", help="Of broker 1; broker N is on PORT+N-1.")
+@click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of all processes.")
+@click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
+@click.option("--mutant", metavar="NAME", help="Weaken one rule, on all nodes or on one: 2=NAME.")
+@click.option("--kafka", metavar="RELEASE", help="Run this release of Apache Kafka, such as 4.4.0, to compare with.")
+@click.option("--combined", is_flag=True, help="With --brokers 1: one process is broker and controller.")
+@click.option("--no-restart", is_flag=True, help="Do not restart a node that ends.")
+@click.option("--trace", is_flag=True, help="Each process writes its steps, for `kspec replay`.")
+@click.option("--plain", is_flag=True, help="No view of the partitions.")
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="Rounds of load and faults, with a verdict each.")
+@click.option("--seed", default=1, show_default=True, metavar="S", help="Of the first round; the next ones have S+1, ...")
+@click.option("--seconds", default=20.0, show_default=True, metavar="T", help="How long faults go on in a round.")
+@click.option("--faults", metavar="KIND,...", help="Kinds of faults; all, if not given.")
+@click.option("--plans", metavar="PLAN,...", help="Plans of rounds, in turn; or all. By default the seed chooses.")
+@click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers wait for.")
+@click.option("--rate", default=100, show_default=True, metavar="R", help="Records per second of each of two producers.")
+@click.option(
+    "--groups",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="In rounds: N members of one group, and N consumers without a group, commit offsets.",
+)
+@click.option(
+    "--consumers",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="In rounds: N members of a group by the newer protocol (KIP-848; brokers of 4.0 and later).",
+)
+@click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")
+@click.option("--story", metavar="NAME", help="Go through the run of a study, where it fails and where it does not.")
+@click.option("--stories", is_flag=True, help="List the studies, with what processes show of them.")
+def cluster(
+    log_dir: str | None,
+    brokers: int,
+    port: int,
+    overrides: tuple[str, ...],
+    release: str | None,
+    mutant: str | None,
+    kafka: str | None,
+    combined: bool,
+    no_restart: bool,
+    trace: bool,
+    plain: bool,
+    rounds: int | None,
+    seed: int,
+    seconds: float,
+    faults: str | None,
+    plans: str | None,
+    acks: str,
+    rate: int,
+    groups: int,
+    consumers: int,
+    start: str | None,
+    story: str | None,
+    stories: bool,
+) -> int:
+    """Run a cluster on this machine, a controller and brokers as processes, until SIGTERM or Ctrl-C.
+
+    It prints `ready HOST:PORT,...` when all serve, and shows the partitions. DIR/pids.json has the process ids. Who dies is
+    started again.
+
+    With --rounds clients send, poll and commit while nodes are killed, stand still, are parted, run out of disk and are
+    restarted; what the clients saw is judged. Exit status: 0 if nothing was lost, 1 if something was, 3 if a round did not
+    end.
+
+    With --story processes go through the run of a study, first with the release where it fails, then with the repaired one.
+    Exit status: 0 if it went as told, 1 if not. Without --log-dir nothing of it is kept.
+    """
+    if stories:
+        return list_stories()
+    if story is not None:
+        return tell_story(story, release, mutant, log_dir, port)
+    if log_dir is None:
+        raise click.UsageError("Missing option '--log-dir'.")
+    from kspec.cli.broker.cluster_rounds import SOON, rounds_of, run_rounds
+    from kspec.cli.broker.cluster_view import ClusterDisplay
+    from kspec.impl.config.folders import check_folder
+    from kspec.trials.cluster.clocks import MovableClocks, faketime_library
+    from kspec.trials.cluster.folder import ClusterFolder
+    from kspec.trials.cluster.foreground import run_in_foreground, start_by_hand
+    from kspec.trials.cluster.plan import ClusterError, UsageError, nodes_of, ports_behind, ports_from
+    from kspec.trials.cluster.supervisor import ClusterSupervisor
+
+    try:
+        check_folder(Path(log_dir), "--log-dir")
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    folder = ClusterFolder(Path(log_dir))
+    try:
+        if start is not None:
+            click.echo(start_by_hand(folder, start))
+            return ALL_HOLD
+        given = parse_overrides(overrides)
+        ports = ports_from(port, brokers) if rounds is None else ports_behind(port, brokers)
+        if rounds is not None:
+            given = {**SOON, **given}
+        nodes = nodes_of(folder.path, brokers, ports, given, combined=combined)
+        if kafka is None:
+            check_settings(nodes)
+        program = program_of(nodes, release, mutant, kafka, trace=trace)
+        library = faketime_library() if rounds is not None else None
+        if library is not None:
+            program = MovableClocks(program, library)
+        shown = ClusterDisplay(nodes, plain=plain)
+        running = ClusterSupervisor(folder, nodes, program, shown.say, restarts=rounds is not None or not no_restart)
+        if rounds is not None:
+            given_load = (acks, rate, groups, consumers)
+            settings = rounds_of(rounds, seed, seconds, faults, plans, *given_load, clocks=library is not None)
+            if mutant is not None:
+                settings = settings.impatient()
+            return asyncio.run(run_rounds(running, shown, settings))
+        beside = None if shown.plain else shown.keep_showing
+        if not asyncio.run(run_in_foreground(running, lambda: shown.ready(running.addresses), beside)):
+            raise StoppedError("not all processes stopped in order")
+    except (ConfigError, UsageError) as error:
+        raise click.UsageError(str(error)) from error
+    except ClusterError as error:
+        raise StoppedError(str(error)) from error
+    return ALL_HOLD
+
+
+def check_settings(nodes: "list[Node]") -> None:
+    """Refuse settings with which the nodes would not start, before a file has them. Raises: `ConfigError`."""
+    from kspec.impl.config.broker import BrokerConfig
+    from kspec.impl.config.controller import ControllerConfig, is_controller_alone
+
+    for node in nodes:
+        (ControllerConfig if is_controller_alone(node.properties) else BrokerConfig)(node.properties)
+
+
+def program_of(nodes: "list[Node]", release: str | None, mutant: str | None, kafka: str | None, *, trace: bool) -> "Program":
+    """The programs that run as nodes. Raises: `UsageError`; bad usage."""
+    from kspec.trials.cluster.plan import UsageError, by_node
+    from kspec.trials.cluster.programs import KspecProgram
+
+    if kafka is None:
+        names = [node.name for node in nodes]
+        releases, mutants = by_node(release, names, otherwise=NEXT), by_node(mutant, names, otherwise=None)
+        for name in names:
+            rules_of(releases[name] or NEXT, mutants[name])
+        return KspecProgram(PROGRAM, releases, mutants, trace=trace)
+    if release or mutant or trace:
+        raise UsageError("--release, --mutant and --trace are for brokers of this project, not for --kafka")
+    from kspec.conformance.kafka.cluster import KafkaProgram
+    from kspec.conformance.kafka.jars import KafkaMissingError, find_jars, java
+
+    try:
+        java()
+        return KafkaProgram(find_jars(kafka))
+    except KafkaMissingError as error:
+        raise StoppedError(str(error)) from error

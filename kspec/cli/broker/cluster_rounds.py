@@ -1,0 +1,133 @@
+"""`kspec cluster --rounds`: a cluster behind proxies, under load and faults."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kspec.cli.broker.cluster_view import ClusterDisplay
+from kspec.cli.broker.recorded import STEPS, departed, replay_record
+from kspec.cli.statuses import ALL_HOLD, STOPPED, VIOLATED, StoppedError
+
+if TYPE_CHECKING:
+    from kspec.trials.cluster.supervisor import ClusterSupervisor
+    from kspec.trials.faults.rounds import RoundSettings
+
+SOON = {
+    "broker.session.timeout.ms": "5000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "4000",
+    "offsets.topic.num.partitions": "1",
+    "log.message.timestamp.after.max.ms": str(2**63 - 1),
+    "log.retention.ms": "-1",
+    "producer.id.expiration.ms": str(2**31 - 1),
+}
+"""Settings by which a cluster notices a fault soon, and has little else to do. --override goes before them."""
+
+ALL = "all"
+"""All plans in turn."""
+
+
+def rounds_of(
+    rounds: int,
+    seed: int,
+    seconds: float,
+    faults: str | None,
+    plans: str | None,
+    acks: str,
+    rate: int,
+    groups: int,
+    consumers: int,
+    *,
+    clocks: bool,
+) -> "RoundSettings":
+    """The settings of rounds: with random faults alone, if kinds of faults are named, and plans are not.
+
+    `clocks`: whether those of the nodes can be moved.
+
+    Raises: `UsageError`.
+    """
+    from kspec.trials.cluster.clocks import MISSING
+    from kspec.trials.cluster.plan import UsageError
+    from kspec.trials.faults.group_load import GroupSettings
+    from kspec.trials.faults.kinds import CLOCK, KINDS
+    from kspec.trials.faults.load import LoadSettings
+    from kspec.trials.faults.plans.catalogue import PLANS, RANDOM
+    from kspec.trials.faults.rounds import RoundSettings
+
+    if sys.platform != "linux":
+        raise UsageError("rounds need Linux: the process of a connection is read in /proc")
+    possible = [kind for kind in KINDS if clocks or kind != CLOCK]
+    kinds = tuple(possible) if faults is None else tuple(faults.split(","))
+    if not clocks and CLOCK in kinds:
+        raise UsageError(MISSING)
+    if not clocks:
+        click.echo(f"NOT RUN: the fault {CLOCK!r}: {MISSING}", err=True)
+    unknown = [kind for kind in kinds if kind not in possible]
+    if unknown:
+        raise UsageError(f"there is no fault {unknown[0]!r}; faults: {', '.join(possible)}")
+    chosen: tuple[str, ...] = (RANDOM,) if faults is not None else ()
+    if plans is not None:
+        chosen = tuple(PLANS) if plans == ALL else tuple(plans.split(","))
+    unknown = [name for name in chosen if name not in {RANDOM, *PLANS}]
+    if unknown:
+        raise UsageError(f"there is no plan {unknown[0]!r}; plans: {', '.join((RANDOM, *PLANS))}")
+    if seconds <= 0 or rate < 1:
+        raise UsageError("a round takes more than 0 seconds, and a producer sends at least 1 record per second")
+    load, members = LoadSettings(rate=rate, acks=acks), GroupSettings(groups, groups, consumers)
+    return RoundSettings(rounds, seed, seconds, kinds, load, chosen, members)
+
+
+async def run_rounds(cluster: "ClusterSupervisor", shown: ClusterDisplay, settings: "RoundSettings") -> int:
+    """Start the cluster, run the rounds, and stop it; the exit status. Raises: `UsageError`, `ClusterError`."""
+    from kspec.trials.cluster.foreground import run_in_foreground, unless
+    from kspec.trials.cluster.plan import UsageError
+    from kspec.trials.faults.links import Links
+    from kspec.trials.faults.load import library
+    from kspec.trials.faults.plans.catalogue import PLANS
+    from kspec.trials.faults.rounds import Rounds
+
+    library()
+    nodes = [process.node for process in cluster.processes.values()]
+    ports = {node.name: (node.told, node.port) for node in nodes}
+    links = Links(ports, cluster.folder.pids)
+    try:
+        await links.open()
+    except OSError as error:
+        await links.close()
+        raise UsageError(f"the proxies cannot listen: {error.strerror or error}") from error
+    rounds = Rounds(cluster, links, settings, lambda line: print(line, flush=True))
+
+    async def beside() -> None:
+        showing = [] if shown.plain else [shown.keep_showing()]
+        await unless(asyncio.Event(), rounds.run(), *showing)
+
+    try:
+        in_order = await run_in_foreground(cluster, lambda: shown.ready(cluster.addresses), beside)
+    finally:
+        await links.close()
+    as_recorded = _as_recorded(cluster.folder.path)
+    bad = [verdict for verdict in rounds.verdicts if verdict.is_bad or verdict.allowed]
+    if bad:
+        aimed_at = {rule for verdict in bad if verdict.plan in PLANS for rule in PLANS[verdict.plan].rules}
+        for rule in sorted(departed(cluster.folder.path.glob(STEPS)), key=lambda one: one.rule not in aimed_at):
+            click.echo(str(rule))
+    if any(verdict.is_bad for verdict in rounds.verdicts) or not as_recorded:
+        return VIOLATED
+    return ALL_HOLD if in_order and len(rounds.verdicts) == settings.rounds else STOPPED
+
+
+def _as_recorded(folder: Path) -> bool:
+    """Whether the record that the processes have written, if they have, is one of the rules."""
+    from kspec.impl.trace.values import TraceError
+
+    if not any(folder.glob(STEPS)):
+        return True
+    try:
+        record = replay_record(folder)
+    except TraceError as error:
+        raise StoppedError(str(error)) from error
+    click.echo(str(record))
+    return record.difference is None

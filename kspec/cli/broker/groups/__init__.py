@@ -1,0 +1,1 @@
+"""`kspec consumer-groups`: by the name and flags of Kafka's tool."""

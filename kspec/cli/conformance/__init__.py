@@ -1,0 +1,1 @@
+"""`kspec conformance`: cases for any broker."""

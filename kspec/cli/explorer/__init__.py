@@ -1,0 +1,1 @@
+"""The explorer behind a server of its own, for this machine alone, and its pages."""

@@ -1,0 +1,1 @@
+"""`kspec world`: the world around one real broker."""
