@@ -7,10 +7,10 @@ released rules and of the published models stand in the tests themselves, and in
 import json
 from typing import Any, NamedTuple
 
-from model_check.core.exploration import Limits
-from model_check.core.symmetry import Symmetry
-from model_check.engines import compiled
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines import compiled
+from kspec.model_check.models import MODELS
 from tests.places import DATA
 
 FILE = DATA / "counts.json"

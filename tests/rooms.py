@@ -1,4 +1,4 @@
-"""What imports what, read from the sources; the rooms that modules lie in, and the arrows between them.
+"""Imports between modules, read from the sources; the rooms that modules lie in, and the arrows between them.
 
 An import counts wherever it stands: at the top, inside a function, for type checkers only.
 """
@@ -9,10 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PACKAGES = ("spec", "model_check", "proofs", "impl", "conformance", "tests", "benchmarks")
+from tests.limits.turns import Turns
+
+PACKAGES = ("spec", "model_check", "proofs", "impl", "trials", "conformance", "kspec", "tests", "benchmarks")
+
+LINKED = ("spec", "model_check", "proofs", "impl", "trials", "conformance")
+"""Folders that are imported as `kspec.FOLDER`. Modules are called here as their files are."""
 
 READ = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.Attribute)
-"""What is looked at in a source."""
+"""The nodes of a source that are read."""
 
 Graph = Mapping[str, Iterable[str]]
 
@@ -50,30 +55,43 @@ class Tree:
     def _imports_of(self, module: str, nodes: Iterable[ast.AST]) -> Iterator[Import]:
         for node in nodes:
             if isinstance(node, ast.Import):
-                yield from (Import(module, alias.name, "", node.lineno) for alias in node.names)
+                yield from (Import(module, file_name(alias.name), "", node.lineno) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
                 assert node.level == 0, f"{module}:{node.lineno}: a relative import"
                 for alias in node.names:
-                    inside = f"{node.module}.{alias.name}"
+                    inside = file_name(f"{node.module}.{alias.name}")
                     if inside in self.files:
                         yield Import(module, inside, "", node.lineno)
                     else:
-                        yield Import(module, node.module or "", alias.name, node.lineno)
+                        yield Import(module, file_name(node.module or ""), alias.name, node.lineno)
 
     def inner_imports(self) -> Iterator[Import]:
         """Imports of one module of the tree by another."""
         return (found for found in self.imports() if found.target in self.files and found.target != found.source)
 
 
+def file_name(module: str) -> str:
+    """The name of a module by its file: without the package's own name before a folder that is linked into it."""
+    inside = module.removeprefix("kspec.")
+    return inside if inside.split(".", maxsplit=1)[0] in LINKED else module
+
+
 def read_tree(repository: Path, packages: Iterable[str] = PACKAGES) -> Tree:
     """The modules of these packages."""
     tree = Tree()
+    for name, path in files_of(repository, packages).items():
+        tree.add(name, path, path.read_text(encoding="utf-8"))
+    return tree
+
+
+def files_of(repository: Path, packages: Iterable[str] = PACKAGES) -> dict[str, Path]:
+    """The files of these packages, by the names of their modules."""
+    found = {}
     for package in packages:
         for path in sorted((repository / package).rglob("*.py")):
             parts = path.relative_to(repository).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            tree.add(name, path, path.read_text(encoding="utf-8"))
-    return tree
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
 def room_of(module: str, rooms: Iterable[str]) -> str | None:
@@ -86,7 +104,7 @@ def room_of(module: str, rooms: Iterable[str]) -> str | None:
 
 
 def graph_of(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """What each name points to, itself left out."""
+    """The names that each name points to, itself left out."""
     graph: dict[str, set[str]] = defaultdict(set)
     for source, target in pairs:
         if source != target:
@@ -104,7 +122,9 @@ def circles(graph: Graph) -> list[list[str]]:
 def _reachable(graph: Graph, start: str) -> set[str]:
     seen: set[str] = set()
     waiting = [start]
+    turns = Turns()
     while waiting:
+        turns.go()
         for following in graph.get(waiting.pop(), ()):
             if following not in seen:
                 seen.add(following)
@@ -133,14 +153,14 @@ def private(name: str) -> bool:
 
 
 def private_names_used(tree: Tree) -> Iterator[str]:
-    """Where a module uses a private name of another: imported, as an attribute of a module, or inherited."""
+    """Uses of another module's private names: imported, as an attribute of a module, or inherited."""
     classes = {(module, node.name): node for module, nodes in tree.nodes.items() for node in _classes(nodes)}
     for module, nodes in tree.nodes.items():
         imported = {}
         for node in nodes:
             if isinstance(node, ast.ImportFrom | ast.Import):
                 for alias in node.names:
-                    full = alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
+                    full = file_name(alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}")
                     imported[alias.asname or alias.name] = full
                     last = full.rpartition(".")[2]
                     if isinstance(node, ast.ImportFrom) and full.split(".")[0] in PACKAGES and private(last):

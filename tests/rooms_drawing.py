@@ -12,7 +12,7 @@ from tests.places import REPOSITORY
 from tests.rooms import Graph, Tree, graph_of, read_tree, room_of, without_detours
 
 
-class Box(NamedTuple):
+class RoomBox(NamedTuple):
     """A room as it is drawn: its middle, from the left, in pixels, and what it is called."""
 
     x: int
@@ -21,64 +21,70 @@ class Box(NamedTuple):
 
 VALUES = "spec.values"
 BOXES = {
-    VALUES: Box(810, "values, step, metadata, mutation"),
-    "spec.log": Box(810, "log"),
-    "spec.messages": Box(810, "messages"),
-    "spec.broker.rules": Box(670, "broker/rules"),
-    "spec.broker": Box(670, "broker"),
-    "spec.controller.rules": Box(850, "controller/rules"),
-    "spec.controller": Box(850, "controller"),
-    "spec.coordinator": Box(1000, "coordinator"),
-    "spec.zookeeper": Box(710, "zookeeper"),
-    "spec.releases": Box(860, "releases"),
-    "spec.published": Box(1000, "published"),
-    "model_check.core": Box(1210, "core"),
-    "model_check.traces": Box(1210, "traces"),
-    "model_check.engines": Box(1130, "engines"),
-    "model_check.graphs": Box(1130, "graphs"),
-    "model_check.models": Box(1290, "models"),
-    "model_check.reports": Box(1210, "reports"),
-    "model_check.cli": Box(1290, "cli"),
-    "proofs.laws": Box(1560, "laws"),
-    "proofs.symbolic": Box(1490, "symbolic"),
-    "proofs.induction": Box(1430, "induction"),
-    "proofs.refutation": Box(1360, "refutation"),
-    "proofs.theorems": Box(1470, "theorems"),
-    "proofs.commands": Box(1470, "commands"),
-    "impl.wire": Box(310, "wire"),
-    "impl.config": Box(460, "config"),
-    "impl.records": Box(310, "records"),
-    "impl.coordinator": Box(460, "coordinator"),
-    "impl.storage": Box(310, "storage"),
-    "impl.trace": Box(560, "trace"),
-    "impl.metadata": Box(310, "metadata"),
-    "impl.dump": Box(460, "dump"),
-    "impl.broker": Box(380, "broker"),
-    "impl.requests": Box(443, "requests"),
-    "impl.controller": Box(500, "controller"),
-    "impl.replica": Box(318, "replica"),
-    "impl.server": Box(460, "server"),
-    "impl.sim": Box(460, "sim"),
-    "impl.cluster": Box(180, "cluster"),
-    "impl.history": Box(600, "history"),
-    "impl.faults": Box(245, "faults"),
-    "conformance.kafka": Box(110, "kafka"),
-    "conformance.mirror": Box(68, "mirror"),
-    "conformance.world": Box(110, "world"),
-    "conformance.story": Box(110, "story"),
-    "conformance.wire": Box(110, "wire"),
-    "conformance.targets": Box(193, "targets"),
-    "conformance.cluster": Box(330, "cluster"),
+    VALUES: RoomBox(810, "values, step, metadata, mutation, claims"),
+    "spec.log": RoomBox(810, "log"),
+    "spec.messages": RoomBox(810, "messages"),
+    "spec.broker.rules": RoomBox(670, "broker/rules"),
+    "spec.broker": RoomBox(670, "broker"),
+    "spec.controller.rules": RoomBox(850, "controller/rules"),
+    "spec.controller": RoomBox(850, "controller"),
+    "spec.assignors": RoomBox(950, "assignors"),
+    "spec.coordinator": RoomBox(1000, "coordinator"),
+    "spec.consumer": RoomBox(545, "consumer"),
+    "spec.zookeeper": RoomBox(710, "zookeeper"),
+    "spec.releases": RoomBox(860, "releases"),
+    "spec.published": RoomBox(1000, "published"),
+    "model_check.search": RoomBox(1290, "search"),
+    "model_check.core": RoomBox(1210, "core"),
+    "model_check.traces": RoomBox(1210, "traces"),
+    "model_check.engines": RoomBox(1130, "engines"),
+    "model_check.graphs": RoomBox(1130, "graphs"),
+    "model_check.models": RoomBox(1290, "models"),
+    "model_check.reports": RoomBox(1210, "reports"),
+    "model_check.explorer": RoomBox(1350, "explorer"),
+    "kspec.cli": RoomBox(850, "cli"),
+    "proofs.laws": RoomBox(1560, "laws"),
+    "proofs.symbolic": RoomBox(1490, "symbolic"),
+    "proofs.induction": RoomBox(1430, "induction"),
+    "proofs.refutation": RoomBox(1360, "refutation"),
+    "proofs.theorems": RoomBox(1470, "theorems"),
+    "proofs.commands": RoomBox(1470, "commands"),
+    "impl.wire": RoomBox(310, "wire"),
+    "impl.config": RoomBox(460, "config"),
+    "impl.records": RoomBox(310, "records"),
+    "impl.coordinator": RoomBox(460, "coordinator"),
+    "impl.storage": RoomBox(310, "storage"),
+    "impl.trace": RoomBox(560, "trace"),
+    "impl.metadata": RoomBox(310, "metadata"),
+    "impl.dump": RoomBox(460, "dump"),
+    "impl.broker": RoomBox(441, "broker"),
+    "impl.requests": RoomBox(441, "requests"),
+    "impl.controller": RoomBox(500, "controller"),
+    "impl.replica": RoomBox(316, "replica"),
+    "impl.server": RoomBox(460, "server"),
+    "trials.simulated": RoomBox(460, "simulated"),
+    "trials.cluster": RoomBox(180, "cluster"),
+    "trials.history": RoomBox(600, "history"),
+    "trials.faults": RoomBox(316, "faults"),
+    "conformance.kafka": RoomBox(110, "kafka"),
+    "conformance.mirror": RoomBox(66, "mirror"),
+    "conformance.world": RoomBox(66, "world"),
+    "conformance.story": RoomBox(66, "story"),
+    "conformance.wire": RoomBox(110, "wire"),
+    "conformance.targets": RoomBox(180, "targets"),
+    "conformance.cluster": RoomBox(191, "cluster"),
 }
-PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation")
+PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation", "spec.claims")
 COLOURS = {
     "spec": ("#e8f1fa", "#2b6cb0"),
     "model_check": ("#eaf6ec", "#2f855a"),
     "proofs": ("#fbf0e4", "#b7791f"),
     "impl": ("#f3edfa", "#6b46c1"),
+    "trials": ("#e6f6f6", "#0e7490"),
     "conformance": ("#fdeeee", "#c53030"),
+    "kspec": ("#f0f1f3", "#4a5568"),
 }
-TITLES = {"conformance": 110, "impl": 400, "spec": 810, "model_check": 1210, "proofs": 1470}
+TITLES = {"conformance": 110, "trials": 255, "impl": 440, "spec": 810, "kspec": 940, "model_check": 1210, "proofs": 1470}
 WIDTH, FLOOR, TOP, HALF, HEIGHT = 1630, 60, 56, 62, 32
 WIDE_HALF = 118
 
@@ -90,13 +96,13 @@ def box_of(module: str) -> str | None:
 
 
 def arrows_of(tree: Tree) -> Graph:
-    """Which room imports from which."""
+    """Imports between rooms."""
     pairs = ((box_of(found.source), box_of(found.target)) for found in tree.inner_imports())
     return graph_of((source, target) for source, target in pairs if source and target)
 
 
 def floors_of(arrows: Graph) -> dict[str, int]:
-    """How far above the ground each room stands."""
+    """The height of each room above the ground."""
 
     @cache
     def floor(room: str) -> int:

@@ -1,25 +1,34 @@
 """`./run` and `./test` before Python runs: what goes wrong while they set up is told in one line, with exit status 2."""
 
-import ast
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.places import REPOSITORY, nightly_tests
+from tests.limits.marks import marked
+from tests.places import REPOSITORY
 
 
 def set_up(folder: Path, *path: Path) -> subprocess.CompletedProcess[str]:
-    """What `./run` does first, in this folder. Programs in the folders `path` are found first."""
+    """Run the first part of `./run` in this folder. Programs in the folders `path` are found first."""
     if not (folder / "pyproject.toml").exists():  # a newer one is installed again
         (folder / "pyproject.toml").touch()
     script = f". {REPOSITORY}/.ci/setup.sh; set_up ."
     environment = {**os.environ, "PATH": ":".join([*map(str, path), os.environ["PATH"]]), "PYTHON": ""}
-    return subprocess.run(["sh", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["sh", "-euc", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
 
 
 def program(path: Path, script: str) -> None:
@@ -49,6 +58,54 @@ def test_a_failure_of_pip_without_an_error_is_told_by_its_last_line(tmp_path: Pa
     assert "Cannot install .: Killed (all" in set_up(tmp_path).stderr
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            "SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed'))",
+            "the certificate of the package index is not trusted here; PIP_CERT=FILE names a file with the one that signs"
+            " it",
+        ),
+        (
+            "NewConnectionError('<pip._vendor.urllib3 object>: Failed to establish a new connection: [Errno -2]')",
+            "the package index cannot be reached; PIP_INDEX_URL=URL names another, HTTPS_PROXY=URL a proxy",
+        ),
+    ],
+)
+def test_an_index_that_does_not_answer_is_not_told_as_a_missing_package(told: str, said: str, tmp_path: Path) -> None:
+    script = f"""cat <<'END'
+WARNING: Retrying (Retry(total=4)) after connection broken by '{told}': /simple/hatchling/
+  ERROR: Could not find a version that satisfies the requirement hatchling (from versions: none)
+  ERROR: No matching distribution found for hatchling
+END
+exit 1"""
+    program(tmp_path / ".venv" / "bin" / "python", script)
+    assert set_up(tmp_path).stderr.splitlines()[1] == f"Cannot install .: {said} (all that pip says is in .venv/pip.log)"
+
+
+MAKES = """case "$*" in
+*sys.executable*) echo "$0" ;;
+--version) echo "Python 3.11.2" ;;
+"-m venv .venv") exit 1 ;;
+"-m venv --without-pip .venv")
+    mkdir -p .venv/bin
+    printf '#!/bin/sh\\nexit 0\\n' >.venv/bin/python
+    chmod +x .venv/bin/python ;;
+*--python*) exit {pip} ;;
+*) exit 1 ;;
+esac"""
+"""A Python without ensurepip, as a bare Debian has it, with or without a pip of its own."""
+
+
+def test_a_pip_that_is_there_makes_up_for_a_python_without_ensurepip(tmp_path: Path) -> None:
+    folder, python = tmp_path / "folder", tmp_path / "bin"
+    folder.mkdir()
+    for name in ("python3", *(f"python3.{minor}" for minor in range(11, 15))):
+        program(python / name, MAKES.format(pip=0))
+    done = set_up(folder, python)
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (0, ["Installing . ..."])
+
+
 def test_what_is_installed_is_not_installed_again(tmp_path: Path) -> None:
     program(tmp_path / ".venv" / "bin" / "python", "exit 0")
     assert set_up(tmp_path).stderr == "Installing . ...\n"
@@ -67,7 +124,13 @@ def found_python(*path: Path) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": ":".join(map(str, (*path, tools))), "PYTHON": ""}
     script = ". ./.ci/setup.sh; find_python"
     return subprocess.run(
-        [str(tools / "sh"), "-euc", script], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False
+        [str(tools / "sh"), "-euc", script],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
 
 
@@ -115,17 +178,50 @@ def test_a_folder_that_cannot_be_written_to_is_one_line() -> None:
         folder.chmod(0o555)
         nobody = 65534 if os.geteuid() == 0 else None  # root may write everywhere
         done = subprocess.run(
-            ["sh", "-euc", ". ./setup.sh; set_up ."], cwd=folder, user=nobody, capture_output=True, text=True, check=False
+            ["sh", "-euc", ". ./setup.sh; set_up ."],
+            cwd=folder,
+            user=nobody,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
         )
         folder.chmod(0o755)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"Cannot write into {folder}")
 
 
-def test_each_nightly_test_is_one_of_its_file() -> None:
-    names = nightly_tests()
-    assert names == sorted(set(names))
-    for name in names:
-        file, _, test = name.partition("::")
-        tree = ast.parse((REPOSITORY / file).read_text(encoding="utf-8"))
-        assert test.partition("[")[0] in {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}, name
+@pytest.mark.parametrize(
+    ("run_nightly", "outcome"), [("", "1 passed, 1 skipped"), ("1", "2 passed")], ids=["by day", "by night"]
+)
+def test_a_nightly_test_is_left_out_by_day_and_the_summary_says_so(run_nightly: str, outcome: str, tmp_path: Path) -> None:
+    page = tmp_path / "test_one.py"
+    page.write_text(
+        "import pytest\nfrom tests.limits.marks import marked\n"
+        "@pytest.mark.parametrize('name', marked(['short', 'long'], nightly=['long']))\n"
+        "def test_one(name): pass\n"
+    )
+    options = ["-c", "pyproject.toml", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(page)],
+        cwd=REPOSITORY,
+        env={**os.environ, "KSPEC_NIGHTLY": run_nightly},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert outcome in done.stdout.splitlines()[-1]
+    assert ("NOT RUN: 1 nightly tests; KSPEC_NIGHTLY=1 runs them, too" in done.stdout) is (not run_nightly)
+
+
+def test_a_mark_at_a_value_that_no_parameter_has_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no parameter has the value 'lnog'"):
+        marked(["short", "long"], nightly=["lnog"])
+
+
+def test_every_package_that_is_installed_has_types() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert [name for name in packages if not (REPOSITORY / name / "py.typed").is_file()] == []

@@ -3,25 +3,25 @@
 from dataclasses import replace
 from typing import Any
 
-from spec.controller.decisions import change_partition
-from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
-from spec.controller.rules.partition_change import (
+from kspec.spec.controller.decisions import change_partition
+from kspec.spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
+from kspec.spec.controller.rules.partition_change import (
     Election,
-    Target,
+    PartitionTarget,
     never_recovering,
     removes_replica_or_shrinks_isr,
     unchanged,
 )
-from spec.metadata import (
+from kspec.spec.metadata import (
     NO_LEADER_CHANGE,
     LeaderRecoveryState,
     PartitionChangeRecord,
     PartitionRecord,
     PartitionRegistration,
 )
-from spec.releases.kraft import KRAFT_4_0
-from spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch, PartitionId
-from tests.conformance.components import Answer, Unordered
+from kspec.spec.releases.kraft import KRAFT_4_0
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch, PartitionId
+from tests.conformance.components import BrokerIds, VectorAnswer
 from tests.conformance.outcomes import UnsupportedError
 from tests.conformance.vocabulary import field_of
 
@@ -29,10 +29,10 @@ Json = dict[str, Any]
 
 PARTITION = PartitionId(0)
 NO_CHANGE = (None, NO_LEADER_CHANGE, "NO_CHANGE")
-"""How a vector may say that a field of the record stays as it is."""
+"""Values of a vector by which a field of the record stays unchanged."""
 
 
-class Fields(dict[str, Any]):
+class VectorFields(dict[str, Any]):
     """The fields of a record that change something; an expectation has all of them, under any of their names."""
 
     def matches(self, expected: Any) -> bool:
@@ -48,7 +48,7 @@ class Fields(dict[str, Any]):
 
 
 class ElectionAnswer(dict[str, Any]):
-    """Who would lead, and whether uncleanly: by name, as a pair, or the leader alone."""
+    """The leader of an election, and whether it is unclean: by name, as a pair, or the leader alone."""
 
     def matches(self, expected: Any) -> bool:
         if isinstance(expected, dict):
@@ -82,8 +82,8 @@ class PartitionChange:
         acceptable: list[int] | str | None = None,
         election: str = "ONLINE",
         **given: Any,
-    ) -> Answer:
-        """Who would lead, and whether that is unclean; nothing is written down."""
+    ) -> VectorAnswer:
+        """The leader of an election, and whether it is unclean; nothing is written down."""
         asked = _known(given)
         rules, settings = _rules(asked), _settings(asked)
         partition = _registration(registration)
@@ -92,7 +92,7 @@ class PartitionChange:
         last_known = rules.last_known_leader(partition, target, alive, remembers)
         elected = rules.elect(partition, target, alive, _election(election), last_known)
         answer = ElectionAnswer(leader=elected.leader, unclean=elected.unclean)
-        return Answer(value=answer, named=dict(answer))
+        return VectorAnswer(value=answer, named=dict(answer))
 
     def build_change(
         self,
@@ -100,7 +100,7 @@ class PartitionChange:
         acceptable: list[int] | str | None = None,
         election: str = "ONLINE",
         **given: Any,
-    ) -> Answer:
+    ) -> VectorAnswer:
         """The fields of the record; none if there is no record."""
         asked = _known(given)
         partition = _registration(registration)
@@ -112,12 +112,12 @@ class PartitionChange:
             _election(election),
             _brokers(asked.get("unclean_shutdown", [])),
         )
-        fields = Fields() if record is None else _fields(record)
-        return Answer(value=fields, named=dict.fromkeys(FIELDS) | fields)
+        fields = VectorFields() if record is None else _fields(record)
+        return VectorAnswer(value=fields, named=dict.fromkeys(FIELDS) | fields)
 
 
 def _acceptable(given: list[int] | str | None, partition: PartitionRegistration, asked: Json) -> frozenset[BrokerId]:
-    """Who may lead; all replicas unless the operation says otherwise."""
+    """Brokers that may lead; all replicas unless the operation says otherwise."""
     if isinstance(given, str) and given not in ("all", "none"):
         raise UnsupportedError(f"acceptable {given}")
     if isinstance(given, list):
@@ -142,7 +142,7 @@ def _election(name: str) -> Election:
 
 
 def _known(given: Json) -> Json:
-    """What an operation asks for, by the names here; complains about what it gives and nobody reads."""
+    """Arguments of an operation, by the names here; complains about what it gives and nobody reads."""
     asked = {field_of(KNOWN, name) or name: value for name, value in given.items()}
     unread = sorted(set(asked) - KNOWN)
     if unread:
@@ -196,8 +196,8 @@ def _recovery(state: str | int) -> LeaderRecoveryState:
     return LeaderRecoveryState(state) if isinstance(state, int) else LeaderRecoveryState[state.upper()]
 
 
-def _target(partition: PartitionRegistration, given: Json) -> Target:
-    """What the operation asks for by name, and for the rest what the partition has."""
+def _target(partition: PartitionRegistration, given: Json) -> PartitionTarget:
+    """The target that the operation names, with the partition's own values for the rest."""
     target = unchanged(partition)
     if "target_replicas" in given:
         target = target._replace(replicas=_replicas(given["target_replicas"]))
@@ -212,8 +212,8 @@ def _target(partition: PartitionRegistration, given: Json) -> Target:
     return target
 
 
-def _fields(record: PartitionChangeRecord) -> Fields:
-    fields = Fields()
+def _fields(record: PartitionChangeRecord) -> VectorFields:
+    fields = VectorFields()
     if record.leader != NO_LEADER_CHANGE:
         fields["leader"] = record.leader
     if record.replicas is not None:
@@ -223,7 +223,7 @@ def _fields(record: PartitionChangeRecord) -> Fields:
     for name in ("isr", "elr", "last_known_elr", "adding", "removing"):
         members = getattr(record, name)
         if members is not None:
-            fields[name] = Unordered(sorted(members))
+            fields[name] = BrokerIds(sorted(members))
     return fields
 
 

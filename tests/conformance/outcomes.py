@@ -1,4 +1,4 @@
-"""How a component says that a vector cannot be replayed, or does not hold."""
+"""Errors of a component: a vector cannot be replayed, or does not hold."""
 
 
 class UnsupportedError(Exception):

@@ -1,4 +1,4 @@
-"""What Apache Kafka's unit tests expect of the controller, replayed."""
+"""Expectations of Apache Kafka's unit tests of the controller, replayed."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.controller_vectors import CONTROLLER_COMPONENTS
-from tests.conformance.vectors import Outcome, Vector, load, replay
+from tests.conformance.vectors import Vector, VectorOutcome, load, replay
 
 VECTORS = load(Path(__file__).parent / "data" / "kafka-controller-vectors.json")
 REGISTRATION = {"replicas": [2, 1, 3], "isr": [2, 1, 3], "leader": 1, "leader_epoch": 100, "partition_epoch": 200}
@@ -14,7 +14,7 @@ REGISTRATION = {"replicas": [2, 1, 3], "isr": [2, 1, 3], "leader": 1, "leader_ep
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["id"] for vector in VECTORS])
 def test_kafka(vector: Vector) -> None:
-    assert replay(vector) == Outcome(vector["id"], "pass")
+    assert replay(vector) == VectorOutcome(vector["id"], "pass")
 
 
 def test_every_component_has_vectors() -> None:
@@ -22,7 +22,7 @@ def test_every_component_has_vectors() -> None:
     assert len({vector["id"] for vector in VECTORS}) == len(VECTORS) == 13
 
 
-def outcome(op: str, expect: Any, **given: Any) -> Outcome:
+def outcome(op: str, expect: Any, **given: Any) -> VectorOutcome:
     operation = {"op": op, "registration": REGISTRATION, "acceptable": [1, 2, 4], "expect": expect} | given
     return replay({"id": "example", "component": "controller_partition_change", "setup": [operation], "expect": {}})
 
@@ -40,7 +40,7 @@ def outcome(op: str, expect: Any, **given: Any) -> Outcome:
     ],
 )
 def test_elections(given: dict[str, Any], expect: Any) -> None:
-    """What `PartitionChangeBuilderTest.testElectLeader` expects, in each way an expectation may be written."""
+    """Expectations of `PartitionChangeBuilderTest.testElectLeader`, in each way in which one may be written."""
     assert outcome("elect_leader", expect, **given).verdict == "pass"
 
 

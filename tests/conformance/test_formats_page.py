@@ -8,28 +8,27 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from conformance.kafka.jars import Jars
-from conformance.mirror.comparing import Difference
-from conformance.mirror.named import NAMED
-from conformance.mirror.replay import Departure as MirrorDeparture
-from conformance.mirror.replay import Replayed, Told
-from conformance.mirror.runs import run_as_json
-from conformance.mirror.session import replayed_as_json
-from conformance.world.choice import cover
-from conformance.world.play.verdict import Departure, Verdict
-from conformance.world.runs.run import Run, model_for, walk
-from conformance.world.session import Outcome
-from conformance.world.stage.target import Target
-from model_check.cli.main import cli
-from model_check.cli.world import commands
-from model_check.cli.world.tested import Tested
+from kspec.cli.main import cli
+from kspec.cli.world import commands
+from kspec.cli.world.tested import TargetOptions
+from kspec.conformance.kafka.jars import Jars
+from kspec.conformance.mirror.comparing import Difference
+from kspec.conformance.mirror.named import NAMED
+from kspec.conformance.mirror.replay import MirrorDeparture, ReplayedStep, ReplayResult
+from kspec.conformance.mirror.runs import run_as_json
+from kspec.conformance.mirror.session import replayed_as_json
+from kspec.conformance.world.choice import cover
+from kspec.conformance.world.environment.target import WorldTarget
+from kspec.conformance.world.replay.verdict import BrokerDeparture, RunVerdict
+from kspec.conformance.world.runs.run import WorldRun, model_for, walk
+from kspec.conformance.world.session import WorldOutcome
 from tests.places import DOCS
 
 PAGE = (DOCS / "formats.md").read_text(encoding="utf-8")
 
 
 def row(heading: str, field: str) -> str:
-    """What the first table behind a text says of a field."""
+    """The row of a field in the first table behind a text."""
     return dict(rows(heading))[field]
 
 
@@ -46,28 +45,28 @@ def fields(heading: str) -> set[str]:
     return {name for name, _ in rows(heading)}
 
 
-def made_run() -> Run:
+def made_run() -> WorldRun:
     model = model_for("4.4.0", {"elections": 0, "endless_lag": True})
     return walk(model, 1, 0, 5, "walk 0")
 
 
-def departed() -> Outcome:
-    verdict = Verdict(
-        "4.4.0", "walk 0", 1, 2, Departure(3, "Fetch(follower=2, leader=1)", "the log", "m1/0", "nothing", "a rule")
+def departed() -> WorldOutcome:
+    verdict = RunVerdict(
+        "4.4.0", "walk 0", 1, 2, BrokerDeparture(3, "Fetch(follower=2, leader=1)", "the log", "m1/0", "nothing", "a rule")
     )
-    return Outcome(made_run(), verdict)
+    return WorldOutcome(made_run(), verdict)
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, found: object, *arguments: str) -> dict[str, Any]:
-    """What a command prints if the replays come out like this."""
+    """Output of a command if the replays come out like this."""
 
     def come_out(work: Coroutine[Any, Any, Any]) -> object:
         work.close()
         return found
 
     monkeypatch.setattr(commands, "run_to_end", come_out)
-    monkeypatch.setattr(Tested, "found", lambda tested: Target(Jars(tested.kafka, ())))
-    monkeypatch.setattr(cover, "covering_runs", lambda _: iter([cover.Covering(made_run(), (("a goal",),))]))
+    monkeypatch.setattr(TargetOptions, "found", lambda tested: WorldTarget(Jars(tested.kafka, ())))
+    monkeypatch.setattr(cover, "covering_runs", lambda _: iter([cover.CoveringRun(made_run(), (("a goal",),))]))
     output = CliRunner().invoke(cli, ["world", *arguments, "--json"], standalone_mode=False, catch_exceptions=False).output
     report: dict[str, Any] = json.loads(output)
     return report
@@ -98,7 +97,9 @@ def test_a_kept_run() -> None:
 def test_the_mirror() -> None:
     run = next(iter(NAMED.values()))()
     departure = MirrorDeparture(2, "a move", Difference("answer", "this", "that", "a rule"))
-    report = replayed_as_json(Replayed(run, "4.4.0", "4.4", (Told(1, "a move", "an answer", ("a record",)),), departure))
+    report = replayed_as_json(
+        ReplayResult(run, "4.4.0", "4.4", (ReplayedStep(1, "a move", "an answer", ("a record",)),), departure)
+    )
     heading = "`kspec world mirror RUN --json`"
     assert set(report) == fields(heading)
     for field, part in (("steps", report["steps"][0]), ("departure", report["departure"])):

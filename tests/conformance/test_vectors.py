@@ -1,4 +1,4 @@
-"""What Apache Kafka's unit tests expect, and the adapter that replays it."""
+"""Expectations of Apache Kafka's unit tests, and the adapter that replays them."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.controller_vectors import CONTROLLER_COMPONENTS
-from tests.conformance.vectors import COMPONENTS, DATA, KAFKA_VECTORS, Outcome, Vector, load, main, replay
+from tests.conformance.vectors import COMPONENTS, DATA, KAFKA_VECTORS, Vector, VectorOutcome, load, main, replay
 
 VECTORS = load(KAFKA_VECTORS)
 MORE_VECTORS = load(DATA / "kafka-more-vectors.json")
@@ -26,7 +26,7 @@ ASSIGN: Vector = {
 
 @pytest.mark.parametrize("vector", VECTORS + MORE_VECTORS, ids=lambda vector: str(vector["id"]))
 def test_kafka(vector: Vector) -> None:
-    assert replay(vector) == Outcome(vector["id"], "pass")
+    assert replay(vector) == VectorOutcome(vector["id"], "pass")
 
 
 def other_than(expected: Any) -> Any:
@@ -50,7 +50,7 @@ def part_of(vector: Any, path: tuple[Any, ...]) -> Any:
 
 
 def leaves(expected: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Where the values of an expectation are; an object that expects nothing has none."""
+    """Paths to the values of an expectation; an object that expects nothing has none."""
     if isinstance(expected, dict):
         for name, part in expected.items():
             yield from leaves(part, (*path, name))
@@ -58,18 +58,22 @@ def leaves(expected: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         yield path
 
 
-@pytest.mark.parametrize("vector", VECTORS + MORE_VECTORS, ids=lambda vector: str(vector["id"]))
-def test_every_expectation_counts(vector: Vector) -> None:
-    """With any one value of its expectations changed, no vector passes."""
+def expectations(vector: Vector) -> Iterator[tuple[Any, ...]]:
+    """Paths to all values that a vector expects."""
     steps = enumerate(vector["setup"])
     asked = [("setup", number, name) for number, step in steps for name in step if name.startswith("expect")]
-    roots: list[tuple[Any, ...]] = [("expect",), *asked]
-    for root in roots:
-        for path in leaves(part_of(vector, root), root):
+    for root in (("expect",), *asked):
+        yield from leaves(part_of(vector, root), root)
+
+
+def test_every_expectation_counts() -> None:
+    """With any one value of its expectations changed, no vector passes."""
+    for vector in VECTORS + MORE_VECTORS:
+        for path in expectations(vector):
             wrong = copy.deepcopy(vector)
             holder = part_of(wrong, path[:-1])
             holder[path[-1]] = other_than(holder[path[-1]])
-            assert replay(wrong).verdict != "pass", path
+            assert replay(wrong).verdict != "pass", (vector["id"], path)
 
 
 def test_every_component_has_vectors() -> None:
@@ -87,7 +91,7 @@ def test_a_wrong_answer_fails() -> None:
     wrong = changed()
     wrong["setup"][1]["expect"] = [2, 12]
     reason = "operation 2, end_offset_for: expected [2, 12], got [2, 11]"
-    assert replay(wrong) == Outcome("example", "fail", reason)
+    assert replay(wrong) == VectorOutcome("example", "fail", reason)
 
 
 def test_an_expected_null_is_compared_too() -> None:
@@ -98,7 +102,7 @@ def test_an_expected_null_is_compared_too() -> None:
 
 def test_a_wrong_final_state_fails() -> None:
     outcome = replay(changed(expect={"entries": []}))
-    assert outcome == Outcome("example", "fail", "final entries: expected [], got [[2, 10]]")
+    assert outcome == VectorOutcome("example", "fail", "final entries: expected [], got [[2, 10]]")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_a_wrong_final_state_fails() -> None:
     ],
 )
 def test_what_no_component_does_is_unsupported(changes: dict[str, object], reason: str) -> None:
-    assert replay(changed(**changes)) == Outcome("example", "unsupported", reason)
+    assert replay(changed(**changes)) == VectorOutcome("example", "unsupported", reason)
 
 
 def log_vector(*operations: dict[str, object], **expect: object) -> Vector:
@@ -151,7 +155,7 @@ def test_a_state_in_between_is_compared_where_a_vector_speaks_of_it() -> None:
     appended = {"op": "append_leader", "count": 2, "leader_epoch": 0}
     assert replay(log_vector(appended, {"op": "state", "expect": {"leo": 2}})).verdict == "pass"
     wrong = replay(log_vector(appended, {"op": "state", "expect": {"leo": 3}}))
-    assert wrong == Outcome("log", "fail", "operation 2, state leo: expected 3, got 2")
+    assert wrong == VectorOutcome("log", "fail", "operation 2, state leo: expected 3, got 2")
 
 
 def test_every_mode_has_to_pass() -> None:
@@ -250,9 +254,9 @@ def test_whoever_is_asked_for_an_epochs_end_checks_the_epoch_of_the_request(
     answer = {"error": error, "epoch": end[0], "end_offset": end[1]}
     asked = {"op": "offset_for_leader_epoch", "current_leader_epoch": current, "leader_epoch": 3, "expect": answer}
     vector = changed(component="offset_for_leader_epoch_api", setup=[host, asked], expect={})
-    assert replay(vector) == Outcome("example", "pass")
+    assert replay(vector) == VectorOutcome("example", "pass")
 
 
 def test_a_role_that_is_not_known_is_unsupported() -> None:
     vector = changed(component="offset_for_leader_epoch_api", setup=[{"op": "host", "role": "observer"}], expect={})
-    assert replay(vector) == Outcome("example", "unsupported", "operation 1, host, role observer")
+    assert replay(vector) == VectorOutcome("example", "unsupported", "operation 1, host, role observer")

@@ -18,13 +18,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from tests.conformance.components import UNDEFINED, Answer, ById, in_pairs
-from tests.conformance.components.cluster import Cluster
-from tests.conformance.components.controller import Controller
+from tests.conformance.components import UNDEFINED, ById, VectorAnswer, in_pairs
+from tests.conformance.components.cluster import ClusterOfVectors
+from tests.conformance.components.controller import ControllerOfVectors
 from tests.conformance.components.epochs import EpochCache, OffsetForLeaderEpochApi
 from tests.conformance.components.fetcher import Fetcher
 from tests.conformance.components.leader_partition import LeaderPartition
-from tests.conformance.components.logs import CheckpointFile, Log, ProducerState, ReplicaState
+from tests.conformance.components.logs import CheckpointFile, LogOfVectors, ProducerStateOfVectors, ReplicaState
 from tests.conformance.controller_vectors import CONTROLLER_COMPONENTS
 from tests.conformance.outcomes import MismatchError, UnsupportedError
 from tests.conformance.vocabulary import bind, error_name, field_of, in_snake_case, is_error_name, operation_of
@@ -39,26 +39,26 @@ class Component(Protocol):
     """Something that vectors operate on: a method for each operation, which returns its answer as JSON has it."""
 
     def final_state(self) -> dict[str, Any]:
-        """What a vector may expect at its end, by name."""
+        """Values that a vector may expect at its end, by name."""
 
 
 COMPONENTS: dict[str, type[Component]] = {
     "epoch_cache": EpochCache,
     "offset_for_leader_epoch_api": OffsetForLeaderEpochApi,
-    "log": Log,
+    "log": LogOfVectors,
     "replica_state": ReplicaState,
-    "producer_state": ProducerState,
+    "producer_state": ProducerStateOfVectors,
     "checkpoint_file": CheckpointFile,
     "leader_partition": LeaderPartition,
     "fetcher": Fetcher,
-    "cluster": Cluster,
-    "controller": Controller,
+    "cluster": ClusterOfVectors,
+    "controller": ControllerOfVectors,
     **CONTROLLER_COMPONENTS,
 }
 
 
-class Outcome(NamedTuple):
-    """What became of a vector, and why unless it passed."""
+class VectorOutcome(NamedTuple):
+    """The outcome of a vector, with the reason unless it passed."""
 
     vector: str
     verdict: Literal["pass", "fail", "unsupported"]
@@ -77,16 +77,16 @@ def load(file: Path) -> list[Vector]:
 
 
 UNREADABLE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-"""What is raised for a vector of another form than is known."""
+"""Exceptions for a vector of an unknown form."""
 
 
-def replay(vector: Vector) -> Outcome:
+def replay(vector: Vector) -> VectorOutcome:
     """Carry out one vector, in every mode that it names, and compare."""
     try:
         outcomes = [_replay(variant) for variant in _in_each_mode(vector)]
         return next((outcome for outcome in outcomes if outcome.verdict != "pass"), outcomes[0])
     except UNREADABLE as gap:
-        return Outcome(_id_of(vector), "unsupported", f"not in the vocabulary: {type(gap).__name__}: {gap}")
+        return VectorOutcome(_id_of(vector), "unsupported", f"not in the vocabulary: {type(gap).__name__}: {gap}")
 
 
 def _in_each_mode(vector: Vector) -> Iterator[Vector]:
@@ -104,19 +104,19 @@ def _listed(values: Any) -> list[Any]:
     return values if isinstance(values, list) else [values]
 
 
-def _replay(vector: Vector) -> Outcome:
+def _replay(vector: Vector) -> VectorOutcome:
     try:
         component = _component_of(vector["component"])()
         for number, operation in enumerate(vector["setup"], start=1):
             _carry_out(component, operation, f"operation {number}, {operation['op']}")
         _compare_state("final", vector.get("expect") or {}, component.final_state())
     except UnsupportedError as gap:
-        return Outcome(_id_of(vector), "unsupported", str(gap))
+        return VectorOutcome(_id_of(vector), "unsupported", str(gap))
     except MismatchError as failure:
-        return Outcome(_id_of(vector), "fail", str(failure))
+        return VectorOutcome(_id_of(vector), "fail", str(failure))
     except AssertionError as failure:
-        return Outcome(_id_of(vector), "fail", f"our own bug, or a state that no broker is in: {failure}")
-    return Outcome(_id_of(vector), "pass")
+        return VectorOutcome(_id_of(vector), "fail", f"our own bug, or a state that no broker is in: {failure}")
+    return VectorOutcome(_id_of(vector), "pass")
 
 
 def _component_of(name: str) -> type[Component]:
@@ -148,7 +148,7 @@ def _carry_out(component: Component, operation: dict[str, Any], which: str) -> N
         answered = method(**bind(method, arguments))
     except UnsupportedError as gap:
         raise UnsupportedError(f"{which}, {gap}") from gap
-    answer = answered if isinstance(answered, Answer) else Answer(value=answered)
+    answer = answered if isinstance(answered, VectorAnswer) else VectorAnswer(value=answered)
     _compare(f"{which}, error", _expected_error(expected, answer), answer.error)
     if "expect" in expected:
         _compare_answer(which, expected.pop("expect"), answer)
@@ -161,7 +161,7 @@ def _carry_out(component: Component, operation: dict[str, Any], which: str) -> N
 ERROR_FIELDS = ("error", "status", "exception", "throws", "error_code", "error_name")
 
 
-def _expected_error(expected: dict[str, Any], answer: Answer) -> str:
+def _expected_error(expected: dict[str, Any], answer: VectorAnswer) -> str:
     """The error that an operation must give: none, unless the vector names one; it is taken out of `expected`."""
     named = [expected.pop(f"expect_{field}") for field in ERROR_FIELDS if f"expect_{field}" in expected]
     whole = expected.get("expect")
@@ -176,11 +176,11 @@ def _expected_error(expected: dict[str, Any], answer: Answer) -> str:
     return errors.pop() if errors else "NONE"
 
 
-def _any_error(answer: Answer) -> str:
+def _any_error(answer: VectorAnswer) -> str:
     return "an error" if answer.error == "NONE" else answer.error
 
 
-def _compare_answer(which: str, expected: Any, answer: Answer) -> None:
+def _compare_answer(which: str, expected: Any, answer: VectorAnswer) -> None:
     """Compare with the whole answer: its value, or what it has by name."""
     if isinstance(expected, dict) and isinstance(answer.value, dict) and not hasattr(answer.value, "matches"):
         _compare_state(which, expected, answer.value)

@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
-from spec.values import Error
+from kspec.spec.values import Error
 from tests.conformance.outcomes import UnsupportedError
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {

@@ -6,6 +6,7 @@ The list below has them all. A new one needs a reason, or a function in `spec`.
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.places import REPOSITORY
 
@@ -13,9 +14,6 @@ IMPL = REPOSITORY / "impl"
 ABOUT = re.compile(r"(^|_)(offset|offsets|epoch|sequence|watermark)($|_)")
 FILES = ("impl/storage/", "impl/records/", "impl/dump/")
 """Files themselves: where a batch lies, and where a segment ends."""
-
-ONLOOKERS = ("impl/cluster/", "impl/faults/", "impl/history/", "impl/sim/")
-"""They run clusters, play clients, and judge what these have seen: no broker or controller does what is decided there."""
 
 KNOWN = {
     "impl/broker/fetch_sessions.py finish": "what `spec` has said of the session's epoch",
@@ -30,10 +28,10 @@ KNOWN = {
     "impl/replica/metadata_follower.py _take": "the newest controller epoch heard of: KRaft is not in `spec`",
     "impl/metadata/files.py replay_into": "batches that are not replayed (control records) have offsets, too",
     "impl/metadata/image.py go_to": "records that are not replayed have offsets, too",
-    "impl/requests/group_log.py resign": "whether a partition was read in the epoch in which it is led",
-    "impl/requests/group_log.py _records": "reads the log's files to their end",
+    "impl/broker/core.py take": "whether somebody is to be told that more is committed",
+    "impl/requests/group_log.py next_piece": "reads the log's files to their end",
     "impl/requests/offsets.py _list_one": "which fields of the answer are filled in",
-    "impl/server/housekeeping.py _retain": "whether files can be deleted; `spec` decides how far",
+    "impl/server/housekeeping.py apply_retention_to": "whether files can be deleted; `spec` decides how far",
 }
 
 
@@ -49,7 +47,7 @@ def comparisons() -> set[str]:
     found = set()
     for path in sorted(IMPL.rglob("*.py")):
         name = str(path.relative_to(REPOSITORY))
-        if name.startswith((*FILES, *ONLOOKERS)):
+        if name.startswith(FILES):
             continue
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -63,3 +61,85 @@ def comparisons() -> set[str]:
 
 def test_every_comparison_of_an_offset_or_an_epoch_is_about_files_or_frames() -> None:
     assert comparisons() == set(KNOWN)
+
+
+CHOSEN = {
+    "impl/broker/pending.py fail KAFKA_STORAGE_ERROR": "the files could not be written: no rule sees them",
+    "impl/broker/core.py take UNKNOWN_SERVER_ERROR": "the rule has closed the connection; nobody reads this answer",
+    "impl/requests/produce.py  UNKNOWN_TOPIC_ID": "which errors of `spec` say that there is no such partition",
+    "impl/requests/produce.py  UNKNOWN_TOPIC_OR_PARTITION": "which errors of `spec` say that there is no such partition",
+    "impl/requests/produce.py _produce UNKNOWN_SERVER_ERROR": "what `spec` says fails as a whole",
+}
+"""Errors that are named in `impl` and not only compared with: each is chosen there, with a reason."""
+
+OF_THIS_SIDE = {"self", "core", "lifecycle", "fetcher", "partition"}
+
+FILLED_IN = {
+    "impl/replica/fetching.py _look_at PendingFetch": "what is asked, noted when it is asked",
+}
+"""Answers and questions that are made with what this side knows, each with the reason why no rule is made vacuous by it."""
+
+
+def functions_in(path: Path) -> Iterator[tuple[str, ast.AST]]:
+    """The statements of a file, each with the name of the innermost function that it stands in."""
+
+    def walk(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.AST]]:
+        for child in ast.iter_child_nodes(node):
+            name = child.name if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else inside
+            yield name, child
+            yield from walk(child, name)
+
+    yield from walk(ast.parse(path.read_text(encoding="utf-8")), "")
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    for path in sorted(IMPL.rglob("*.py")):
+        yield str(path.relative_to(REPOSITORY)), path
+
+
+def chosen_errors() -> set[str]:
+    """Errors of Kafka that are named outside of a comparison, but for the absence of one."""
+    found = set()
+    for name, path in sources():
+        nodes = list(functions_in(path))
+        compared = {
+            id(inner)
+            for _, node in nodes
+            if isinstance(node, ast.Compare)
+            for side in (node.left, *node.comparators)
+            for inner in ast.walk(side)
+        }
+        for function, node in nodes:
+            is_error = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Error"
+            if is_error and isinstance(node, ast.Attribute) and node.attr != "NONE" and id(node) not in compared:
+                found.add(f"{name} {function} {node.attr}")
+    return found
+
+
+def filled_in_answers() -> set[str]:
+    """Answers and questions in the words of `spec` that are made with what this side knows itself.
+
+    A rule that compares an answer with its own state says nothing if the answer was made from that state.
+    """
+    found = set()
+    for name, path in sources():
+        if not name.startswith("impl/replica/"):
+            continue
+        for function, node in functions_in(path):
+            made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if not made or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if not node.func.id.endswith(("Response", "PendingFetch")):
+                continue
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if any(one in OF_THIS_SIDE for value in given for one in names_in(value)):
+                found.add(f"{name} {function} {node.func.id}")
+    return found
+
+
+def test_every_error_that_impl_chooses_has_a_reason() -> None:
+    assert chosen_errors() == set(CHOSEN)
+
+
+def test_every_answer_that_impl_fills_in_has_a_reason() -> None:
+    assert filled_in_answers() == set(FILLED_IN)

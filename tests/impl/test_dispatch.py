@@ -1,8 +1,8 @@
-"""What a broker offers, it answers."""
+"""Requests that a broker offers are answered."""
 
-from impl.requests.dispatch import OF_GROUPS, OF_PARTITIONS
-from impl.wire.apis import OFFERED
+from kspec.impl.requests.dispatch import OF_GROUPS, OF_PARTITIONS
+from kspec.impl.wire.apis import FORWARDED, OFFERED
 
 
 def test_every_api_that_is_offered_has_one_function() -> None:
-    assert sorted(OFFERED) == sorted([*OF_PARTITIONS, *OF_GROUPS])
+    assert sorted(OFFERED) == sorted([*OF_PARTITIONS, *OF_GROUPS, *FORWARDED])

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from impl.dump import Dump, Options
-from impl.records.record import new_batch
-from impl.storage import LogConfig, LogDirectory, RealDisk, StorageError
-from model_check.cli.main import cli
-from spec.values import Epoch
+from kspec.cli.main import cli
+from kspec.impl.dump import Dump, Options
+from kspec.impl.records.record import new_batch
+from kspec.impl.storage import LogConfig, LogDirectory, RealDisk, StorageError
+from kspec.spec.values import Epoch
 from tests.conformance.kafka.releases import kafkas_dump
 from tests.places import REPOSITORY
+from tests.times import at_ms
 
 RECORDED = REPOSITORY / "tests/data/kafka-4.4.0"
 KINDS = (".log", ".index", ".timeindex", ".snapshot")
@@ -40,13 +41,13 @@ def ours(folder: Path) -> Path:
     """A folder with each codec, segments, epochs and producers."""
     directory = LogDirectory.open(str(folder), RealDisk(), "c" * 22, 1)
     config = LogConfig(segment_bytes=6_000, index_interval_bytes=200)
-    files = directory.create_partition("t", 0, "A" * 22, config, 0)
+    files = directory.create_partition("t", 0, "A" * 22, config, at_ms(0))
     for number in range(60):
         time = 1_000 + 5 * number
         records = [(time, b"k%d" % number, b"v" * 40), (time + 3, None, b"w"), (time, b"x", None)]
         producer = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 3 * number} if number % 3 else {}
         batch = new_batch(records, codec=number % 5, **producer)
-        files.append(files.log.end_offset, Epoch(number // 20), [batch], 0)
+        files.append(files.log.end_offset, Epoch(number // 20), [batch], at_ms(0))
     directory.close({}, None)
     return folder / "t-0"
 

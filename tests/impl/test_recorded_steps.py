@@ -9,8 +9,8 @@ import pytest
 
 from tests.places import REPOSITORY
 
-OUTCOMES = ("spec.step.Step", "Decision")
-"""What handlers return, as their annotations name it."""
+OUTCOMES = ("spec.step.Step",)
+"""The results of handlers, as their annotations name it."""
 
 
 def handlers_called_in(source: str) -> Iterator[str]:
@@ -19,7 +19,7 @@ def handlers_called_in(source: str) -> Iterator[str]:
     imported = {
         name.asname or name.name: getattr(importlib.import_module(node.module), name.name)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("spec.")
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("kspec.spec.")
         for name in node.names
     }
     for node in ast.walk(tree):
@@ -49,4 +49,4 @@ def test_no_handler_is_called_without_being_told_of(module: str) -> None:
 )
 def test_a_handler_that_is_called_so_is_found(handler: tuple[str, str]) -> None:
     module, name = handler
-    assert list(handlers_called_in(f"from {module} import {name}\n{name}()\n")) == [f"{name} in line 2"]
+    assert list(handlers_called_in(f"from kspec.{module} import {name}\n{name}()\n")) == [f"{name} in line 2"]

@@ -1,14 +1,14 @@
-"""`kspec` in this process: as `tests.model_check.cli.test_cli` runs it in its own, without the second that a start takes."""
+"""`kspec` in this process: as `tests.cli.test_cli` runs it in its own, without the second that a start takes."""
 
 import sys
 from typing import NamedTuple
 
 import pytest
 
-from model_check.cli.main import main
+from kspec.cli.main import main
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     status: int
     stdout: str
     stderr: str
@@ -25,9 +25,9 @@ class Command:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.monkeypatch, self.capsys = monkeypatch, capsys
 
-    def __call__(self, *arguments: str) -> Done:
+    def __call__(self, *arguments: str) -> CommandResult:
         self.monkeypatch.setattr(sys, "argv", ["kspec", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self.capsys.readouterr()
-        return Done(ended.value.code if isinstance(ended.value.code, int) else 1, out, err)
+        return CommandResult(ended.value.code if isinstance(ended.value.code, int) else 1, out, err)

@@ -1,6 +1,6 @@
 """A model small enough to know by heart: two counters that count up to a limit, the second one never ahead."""
 
-from model_check.core.model import Model, then, when
+from kspec.model_check.core.model import Model, then, when
 
 
 def counters(limit: int = 3, cap: int | None = None) -> Model:

@@ -1,1 +1,1 @@
-"""Small bugs, planted one at a time into the rules of `spec`, to see what notices them: docs/planted-bugs.md."""
+"""Small bugs that operators plant, one at a time, into the rules of `spec`, and what notices them: docs/planted-bugs.md."""

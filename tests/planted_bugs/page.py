@@ -1,57 +1,126 @@
 """The page docs/planted-bugs.md."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from tests.planted_bugs.bugs import BUGS
-from tests.planted_bugs.others import OTHER_BUGS
-from tests.planted_bugs.reasons import REASONS
-from tests.planted_bugs.simulated import BUSY_MOVES, MOVES, SEED
-from tests.simulation.properties import ALWAYS
+from tests.planted_bugs import constants
+from tests.planted_bugs.operators import OPERATORS
+from tests.planted_bugs.score import CATCHERS, NOTHING, REASONS, Score
+from tests.planted_bugs.simulated import SEEDS, STEPS, UNCLEAN_SEED
+
+INTRODUCTION = """# Planted bugs
+
+Operators on the syntax tree plant small bugs in the rules of `spec`, each in one place of one function. A bug is looked for
+by the unit tests of its room first, then in simulated clusters, by oracles and properties; what notices it first is noted.
+The page is written by
+
+```sh
+python -m tests.planted_bugs ROOM … --every N
+```
+
+A room is a module below `spec` or a folder of such, and every Nth of its bugs is planted; rooms that are not named stay as
+they are. `--first K` begins with another bug: each night may try another sample. A bug may change nothing that anybody could
+notice: where this is known, the list at the end says so."""
 
 
-def page(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table of all bugs, by what notices them."""
-    rows, kinds = [], {"property": 0, "oracle": 0, "test": 0, "nothing": 0}
-    for bug in BUGS:
-        entry = found.get(bug.name, {})
-        cells = [_cell(entry.get(kind)) for kind in ("property", "oracle")]
-        test = entry.get("test", "")
-        noticed_by_any = any(entry.values())
-        for kind in ("property", "oracle", "test"):
-            kinds[kind] += bool(entry.get(kind))
-        kinds["nothing"] += not noticed_by_any
-        shown = "`" + test.removeprefix("tests/spec/") + "`" if test else ""
-        shown = shown if "test" in entry else "(not run)"
-        why = "" if noticed_by_any else REASONS.get(bug.name, "")
-        rows.append(f"| `{bug.name}` | `{bug.function.rpartition(':')[2]}` | {cells[0]} | {cells[1]} | {shown}{why} |")
-    noticed = len(BUGS) - kinds["nothing"]
+OTHERS = {
+    constants.OPERATOR: "A constant of a module that is one more or less, or lacks an element",
+    "by_hand": "What is no change of one place alone",
+}
+"""Bugs that no operator on a function's syntax tree makes."""
+
+
+def page(scores: Mapping[str, Score]) -> str:
+    """The scores by room, by operator and by rule, and what nothing catches."""
     return "\n".join(
         [
-            "# Planted bugs",
+            INTRODUCTION,
             "",
-            "Small bugs in the rules, one at a time: a comparison that is off by one, a condition",
-            "or an effect that is missing, an effect in the wrong place, another error. Written by",
-            f"`python -m tests.planted_bugs`, which simulates {MOVES:,} moves of seed {SEED} for each, and {BUSY_MOVES:,}",
-            "in a busy cluster where nothing was noticed ([simulated cluster](simulated-cluster.md)), and runs the",
-            "unit tests of the rules. A bug whose unit tests have not been run says so. The simulation calls the rules of",
-            f"replication; the last {len(OTHER_BUGS)} bugs are in other rules, and only unit tests look for them.",
+            f"Clusters are [simulated](simulated-clusters.md) for {STEPS:,} steps of seeds",
+            f"{', '.join(map(str, SEEDS))}, and of seed {UNCLEAN_SEED} with unclean elections.",
             "",
-            f"Of {len(BUGS)} bugs, {noticed} are noticed: {kinds['property']} by a property of states and effects,",
-            f"{kinds['oracle']} by a property or an oracle, {kinds['test']} by a unit test. The second column of the",
-            "simulation has what fails first if oracles are asked, too. In brackets: after how many moves.",
-            "",
-            "| bug | in | property | property or oracle | unit test, or why there is none |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
+            *_by_room(scores),
+            *_by_operator(scores),
+            *_by_rule(scores),
+            *_unnoticed(scores),
         ]
     )
 
 
-def _cell(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    name = found["name"]
-    shown = name if name in ALWAYS else f"`{name}`"
-    return f"{shown} ({found['moves']:,})"
+def _table(title: str, *head: str) -> Iterator[str]:
+    yield from (f"## {title}", "", f"| {' | '.join(head)} |", "|---" * len(head) + "|")
+
+
+def _row(name: str, each: str, planted: int, by: Callable[[str], int]) -> str:
+    noticed = planted - by(NOTHING)
+    cells = [name, *([each] if each else []), f"{planted:,}", *(f"{by(one):,}" for one in CATCHERS)]
+    return f"| {' | '.join(cells)} | {100 * noticed / planted:.1f} % |"
+
+
+def _by_room(scores: Mapping[str, Score]) -> Iterator[str]:
+    yield from _table("Score by room", "room", "every", "planted", *CATCHERS, "noticed")
+    rooms: dict[str, list[Score]] = {}
+    for module, score in scores.items():
+        rooms.setdefault(room_of(module), []).append(score)
+    for room, those in sorted(rooms.items()):
+        yield _row(f"`{room}`", _rates(those), sum(one.planted for one in those), _sum(those))
+    everything = list(scores.values())
+    yield _row("all", _rates(everything), sum(one.planted for one in everything), _sum(everything))
+    yield ""
+
+
+def room_of(module: str) -> str:
+    """The folder of a module below `spec`, or the module if it lies in none."""
+    return module.rpartition(".")[0] or module
+
+
+def _rates(those: list[Score]) -> str:
+    rates = sorted({one.every for one in those})
+    return f"{rates[0]}" if len(rates) == 1 else f"{rates[0]} to {rates[-1]}"
+
+
+def _sum(those: Iterable[Score]) -> Callable[[str], int]:
+    kept = list(those)
+    return lambda catcher: sum(one.by(catcher) for one in kept)
+
+
+def _by_operator(scores: Mapping[str, Score]) -> Iterator[str]:
+    yield from _table("Score by operator", "operator", "the bug", "planted", *CATCHERS, "noticed")
+    counts: dict[str, Counter[str]] = {operator.__name__: Counter() for operator in OPERATORS}
+    counts.update((name, Counter()) for name in OTHERS)
+    for score in scores.values():
+        for name, caught in score.operators.items():
+            counts[name].update(caught)
+    for operator in OPERATORS:
+        count = counts[operator.__name__]
+        if count.total():
+            words = (operator.__doc__ or "").partition("\n")[0].rstrip(".")
+            yield _row(f"`{operator.__name__}`", words, count.total(), count.__getitem__)
+    for name, words in OTHERS.items():
+        if counts[name]:
+            yield _row(f"`{name}`", words, counts[name].total(), counts[name].__getitem__)
+    yield ""
+
+
+def _by_rule(scores: Mapping[str, Score]) -> Iterator[str]:
+    yield from _table("Where the bugs of each rule are caught", "rule", "planted", "caught by")
+    for module, score in scores.items():
+        for function, places in score.functions.items():
+            caught = ", ".join(f"{place} ({count})" for place, count in places.items())
+            yield f"| `{module}:{function}` | {sum(places.values())} | {caught} |"
+    yield ""
+
+
+def _unnoticed(scores: Mapping[str, Score]) -> Iterator[str]:
+    yield from ("## What nothing catches", "")
+    for score in scores.values():
+        for bug in score.unnoticed:
+            why = REASONS.get(place_of(bug), "")
+            yield f"- `{bug}`" + (f": {why}" if why else "")
+    yield ""
+
+
+def place_of(bug: str) -> str:
+    """A bug's text without the line."""
+    function, _, change = bug.partition(", line ")
+    return f"{function}, {change.partition(', ')[2]}"

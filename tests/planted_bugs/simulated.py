@@ -1,51 +1,49 @@
-"""Which property or oracle of the simulation notices a planted bug."""
+"""Simulated clusters that notice a planted bug, by an oracle or by a property that fails."""
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 
-from tests.planted_bugs.others import OTHER_BUGS
+from kspec.trials.simulated.runs import run
+from kspec.trials.simulated.setup import RunSetup
 from tests.planted_bugs.planting import PlantedBug, planted
-from tests.simulation.runs import simulate
-from tests.simulation.setup import Setup
+from tests.planted_bugs.processes import in_a_process
+from tests.trials.oracle.listening import OracledCluster
+from tests.trials.simulated.hunting import setup_of_next
 
-SEED = 1
-MOVES = 6_000
-"""Moves that are made in each setup."""
+SEEDS, STEPS = (2, 11, 19, 40), 1_500
+"""The clusters that are simulated: with members of groups, or with records that are deleted; and how many steps."""
 
-BUSY_MOVES = 20_000
-"""Moves that are made in a busy cluster, if nothing has noticed the bug so far."""
+UNCLEAN_SEED = 1
+"""The cluster in which any replica may be elected."""
 
-SETUPS = {
-    "property": Setup(oracles=False),
-    "oracle": Setup(),
-    "oracle, unclean elections": Setup(unclean_elections=True),
-    "oracle, busy": Setup(busy=True),
-}
-"""How the bug is looked for, in this order."""
+SIMULATED = ("broker", "controller", "coordinator", "log", "messages", "metadata", "values")
+"""The rooms whose rules are called there."""
+
+LIMIT_S = 300
 
 
-def found_by(bug: PlantedBug, how: str, moves: int = MOVES) -> dict[str, Any] | None:
-    """What fails, and after how many moves; `None` if nothing does."""
-    with planted(bug):
-        try:
-            failure = simulate(SEED, moves, SETUPS[how]).failure
-        except Exception as broken:  # a bug may break the simulation itself, which is noticed as well
-            return {"name": type(broken).__name__, "moves": 0}
-    return None if failure is None else {"name": failure.name, "moves": failure.all_moves}
+def fails_in(bug: PlantedBug) -> str:
+    """The failure by which simulated clusters notice a bug; nothing if they do not."""
+    if bug.function.partition(":")[0].partition(".")[0] not in SIMULATED:
+        return ""
+    failed = in_a_process(lambda: next(failures(bug), ""), LIMIT_S)
+    return f"simulated clusters: {failed}" if failed else ""
 
 
-def simulated(bug: PlantedBug) -> dict[str, Any]:
-    """The property and the oracle that notice a bug, each with the number of moves; nothing where none does.
+def setups() -> list[RunSetup]:
+    """The clusters that are simulated."""
+    return [replace(setup_of_next(UNCLEAN_SEED), unclean_elections=True), *map(setup_of_next, SEEDS)]
 
-    A bug of a rule that the simulation does not call is not looked for.
-    """
-    if bug in OTHER_BUGS:
-        return {}
-    found: dict[str, Any] = {}
-    by_property = found_by(bug, "property")
-    by_oracle = found_by(bug, "oracle") or found_by(bug, "oracle, unclean elections")
-    by_oracle = by_oracle or found_by(bug, "oracle, busy", BUSY_MOVES)
-    if by_property:
-        found["property"] = by_property
-    if by_oracle:
-        found["oracle"] = by_oracle
-    return found
+
+def failures(bug: PlantedBug | None) -> Iterator[str]:
+    """Failures in simulated clusters, with a bug or without."""
+    with planted(bug) if bug else nullcontext():
+        for setup in setups():
+            try:
+                broken = run(setup, STEPS, kind=OracledCluster).broken
+            except Exception as failure:  # a bug may break the simulation itself, which is noticed as well
+                yield type(failure).__name__
+            else:
+                if broken is not None:
+                    yield broken.name

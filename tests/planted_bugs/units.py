@@ -1,7 +1,8 @@
-"""Which unit test notices a planted bug: the tests are collected once, and each bug gets a process of its own."""
+"""Unit tests that notice a planted bug: the tests are collected once, and each bug gets a process of its own."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from signal import SIGALRM, alarm, signal
 from typing import Any
 
 import pytest
@@ -9,39 +10,52 @@ from hypothesis import settings
 
 from tests.places import REPOSITORY
 from tests.planted_bugs.planting import PlantedBug, planted
+from tests.planted_bugs.processes import in_a_process
 
-TESTS = (
-    "tests/spec/broker",
-    "tests/spec/controller",
-    "tests/spec/coordinator",
-    "tests/spec/zookeeper",
-    "tests/spec/log",
-    "tests/spec/test_metadata.py",
-)
-"""The tests of the rules: of a bug in a room, those of the room. Hypothesis gives each a few examples, always the same."""
-
+RULES = "tests/spec"
 PLACES = {
-    "broker": ("broker",),
-    "controller": ("controller",),
+    "assignors": ("assignors", "consumer", "coordinator"),
+    "broker": ("broker", "releases", "published"),
+    "consumer": ("consumer",),
+    "controller": ("controller", "releases"),
     "coordinator": ("coordinator",),
-    "zookeeper": ("zookeeper",),
-    "log": ("log", "broker"),
+    "log": ("log", "broker", "releases", "published"),
+    "published": ("published",),
+    "zookeeper": ("zookeeper", "releases"),
 }
-EVERYWHERE = ("broker", "controller", "log/test_local_log.py", "log/test_epoch_history.py", "test_metadata.py")
+"""Of a room below `spec`, the tests that look for its bugs, below `tests/spec`."""
+
+EVERYWHERE = (
+    "broker",
+    "controller",
+    "coordinator",
+    "log/test_local_log.py",
+    "log/test_epoch_history.py",
+    "test_metadata.py",
+)
 """The tests for a bug that is in none of these rooms."""
 
 EXAMPLES = 10
+"""The number of examples that Hypothesis gives each test, always the same."""
+
+TEST_LIMIT_S, LIMIT_S = 20, 300
+"""The longest time of one test, and of all tests of one bug; a bug by which a test does not end is noticed, too."""
+
+
+def places_of(bug: PlantedBug) -> tuple[str, ...]:
+    """The tests that look for a bug."""
+    return PLACES.get(bug.function.partition(":")[0].partition(".")[0], EVERYWHERE)
 
 
 class _OneByOne:
     """Run the collected tests once for each bug, until the first of them fails."""
 
-    def __init__(self, bugs: tuple[PlantedBug, ...]) -> None:
-        self.bugs, self.found = bugs, []  # type: tuple[PlantedBug, ...], list[tuple[PlantedBug, str | None]]
-        self.failed: str | None = None
+    def __init__(self, bugs: Sequence[PlantedBug]) -> None:
+        self.bugs, self.found = bugs, []  # type: Sequence[PlantedBug], list[tuple[PlantedBug, str]]
+        self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and self.failed is None:
+        if report.failed and not self.failed:
             self.failed = report.nodeid
 
     @pytest.hookimpl(tryfirst=True)
@@ -51,37 +65,29 @@ class _OneByOne:
         )
         settings.load_profile("few")
         for bug in self.bugs:
-            failed = self._in_a_process(bug, session)
+            failed = in_a_process(lambda bug=bug: self._first_failure(bug, session), LIMIT_S)  # type: ignore[misc]
             self.found.append((bug, failed))
-            print(bug.name, failed or "no unit test", flush=True)
+            print(bug, failed or "no unit test", sep="\n    ", flush=True)
         return True
 
-    def _in_a_process(self, bug: PlantedBug, session: pytest.Session) -> str | None:
-        reader, writer = os.pipe()
-        child = os.fork()
-        if not child:
-            os.close(reader)
-            os.write(writer, (self._first_failure(bug, session) or "").encode())
-            os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as told:
-            failed = told.read().decode()
-        os.waitpid(child, 0)
-        return failed or None
-
-    def _first_failure(self, bug: PlantedBug, session: pytest.Session) -> str | None:
-        room = bug.function.partition(".")[0]
-        places = PLACES.get(room.partition(":")[0], EVERYWHERE)
-        found = (item for item in session.items if any(f"tests/spec/{place}" in item.nodeid for place in places))
-        items = sorted(found, key=lambda item: _is_far_from(bug, item.nodeid))
+    def _first_failure(self, bug: PlantedBug, session: pytest.Session) -> str:
+        wanted = tuple(f"{RULES}/{place}" for place in places_of(bug))
+        items = [item for item in session.items if item.nodeid.startswith(wanted)]
+        items.sort(key=lambda item: _is_far_from(bug, item.nodeid))
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
+        signal(SIGALRM, _give_up)
         with planted(bug):
             for item, following in zip(items, [*items[1:], None], strict=True):
+                alarm(TEST_LIMIT_S)
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if self.failed:
                     return self.failed
-        return None
+        return ""
+
+
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"{TEST_LIMIT_S} s are over")
 
 
 def _is_far_from(bug: PlantedBug, nodeid: str) -> bool:
@@ -89,9 +95,10 @@ def _is_far_from(bug: PlantedBug, nodeid: str) -> bool:
     return bug.function.partition(":")[0].rpartition(".")[2] not in nodeid.partition("::")[0]
 
 
-def noticed(bugs: tuple[PlantedBug, ...]) -> Iterator[tuple[PlantedBug, str | None]]:
-    """Each bug with the first unit test that fails, `None` if none does."""
+def noticed(bugs: Sequence[PlantedBug]) -> Iterator[tuple[PlantedBug, str]]:
+    """Each bug with the first unit test that fails, or nothing."""
     plugin: Any = _OneByOne(bugs)
-    names = [str(REPOSITORY / name) for name in TESTS]
-    pytest.main(["-q", "-m", "not slow", "-p", "no:cacheprovider", "-n", "0", *names], plugins=[plugin])
+    names = sorted({str(REPOSITORY / RULES / place) for bug in bugs for place in places_of(bug)})
+    outcome = pytest.main(["-q", "-m", "not slow", "-p", "no:cacheprovider", "-n", "0", *names], plugins=[plugin])
+    assert outcome in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), outcome
     yield from plugin.found

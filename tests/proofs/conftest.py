@@ -19,4 +19,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         left_out = sorted(path.name for path in Path(__file__).parent.rglob("test_*.py") if path.name not in WITHOUT_Z3)
         terminalreporter.write_sep("=", "NO PROOF WAS CHECKED: Z3 is not installed", red=True)
         terminalreporter.write_line(f"left out of tests/proofs: {', '.join(left_out)}", red=True)
-        terminalreporter.write_line("to check them: pip install 'kafka-replication-spec[prove]'", red=True)
+        terminalreporter.write_line("to check them: .venv/bin/pip install -e '.[prove]'", red=True)

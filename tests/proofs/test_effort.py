@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import z3
 
-import proofs
-from proofs import effort
-from proofs.effort import Effort, StoppedByClockError
+from kspec import proofs
+from kspec.proofs import effort
+from kspec.proofs.effort import Effort, StoppedByClockError
 
 
 def pigeons(holes: int) -> z3.Solver:

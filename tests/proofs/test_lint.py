@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-import spec
-from proofs.lint import CARRIERS, FORMATS, complaints, complaints_about_rules
+from kspec import spec
+from kspec.proofs.lint import CARRIERS, FORMATS, complaints, complaints_about_rules
 
 FOLDER = Path(spec.__path__[0])
 

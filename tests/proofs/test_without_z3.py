@@ -1,4 +1,4 @@
-"""Where Z3 is not installed, the summary of the tests says what was not checked."""
+"""Without Z3, the summary of the tests says what was not checked."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from tests.proofs import conftest
 
 
 class Summary:
-    """What a test run says in the end."""
+    """The summary at the end of a test run."""
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -2,26 +2,27 @@
 
 from typing import Any
 
-from spec.broker.partition import Broker, BrokerSettings, Partition
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.fetcher import FetchState, FetchStatus
-from spec.broker.rules.followers import Follower, FollowerState
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.log.batch import Batch
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
-from spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceRequest
-from spec.metadata import BrokerRegistration, PartitionRegistration
-from spec.releases.broker import BROKER_4_0
-from spec.step import Reply, Step
-from spec.values import (
+from kspec.spec.broker.partition import Broker, BrokerSettings, Partition
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.fetcher import FetchState, FetchStatus
+from kspec.spec.broker.rules.followers import Follower, FollowerState
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
+from kspec.spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceRequest
+from kspec.spec.metadata import BrokerRegistration, PartitionRegistration
+from kspec.spec.releases.broker import BROKER_4_0
+from kspec.spec.step import Reply, Step
+from kspec.spec.values import (
     NO_EPOCH,
     NO_PARTITION_EPOCH,
     BrokerEpoch,
     BrokerId,
     Epoch,
     Incarnation,
+    MonotonicMs,
     Offset,
     PartitionEpoch,
     PartitionId,
@@ -34,7 +35,7 @@ SELF, OTHER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
 EVERYBODY = (SELF, OTHER, THIRD)
 
 
-NOW = 100_000
+NOW = MonotonicMs(100_000)
 
 
 EPOCH = Epoch(5)
@@ -63,7 +64,7 @@ def log_of(*epochs: int) -> RecordLog:
 
 def fetched(end: int, caught_up_time: int = 0, start: int = 0, **changes: Any) -> FollowerState:
     """A follower that fetched at the offset `end` last."""
-    state = FollowerState(Offset(end), Offset(start), Offset(end), caught_up_time, caught_up_time)
+    state = FollowerState(Offset(end), Offset(start), Offset(end), MonotonicMs(caught_up_time), MonotonicMs(caught_up_time))
     return state._replace(**changes)
 
 
@@ -119,9 +120,9 @@ def reply(step: Step[Any, Any]) -> Any:
     return message
 
 
-LATE = 10**9
+LATE = MonotonicMs(10**9)
 """A time by which everybody has fallen behind who does not hold all."""
 
 
 def produce(acks: int = ACKS_ALL, record_count: int = 1, deadline: int = NO_DEADLINE) -> ProduceRequest:
-    return ProduceRequest(9, acks, Batch(record_count, payload=7), deadline)
+    return ProduceRequest(9, acks, Batch(record_count, payload=7), MonotonicMs(deadline))

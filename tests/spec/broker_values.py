@@ -8,11 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import spec
-from spec.log.record_log import EMPTY_LOG
+from kspec import spec
+from kspec.spec.log.record_log import EMPTY_LOG
 
 FOLDERS = ("broker", "log", "messages", "zookeeper/broker.py")
-"""Where the broker's side lies in `spec/`."""
+"""The place of the broker's side in `spec/`."""
 
 
 def sample(hint: Any) -> Any:
@@ -41,7 +41,7 @@ def _modules() -> Iterator[str]:
     for folder in FOLDERS:
         place = top / folder
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            yield ".".join(("spec", *file.relative_to(top).with_suffix("").parts))
+            yield ".".join(("kspec", "spec", *file.relative_to(top).with_suffix("").parts))
 
 
 def _classes() -> list[type]:

@@ -3,10 +3,10 @@
 Whatever the world may do is a method: deliver metadata late and merged, lose an answer, stop a broker. A seeded choice of
 them is a run, and after each step the properties of replication are checked.
 
-`tests/simulation` drives the same handlers with far more that may happen, and looks at far more. It needs to know the
-value of each record, so its logs are record by record. This cluster is generic in the carrier of its logs. So it is here
-that the carrier of a broker, which keeps epochs and no records, is replicated, in large batches and under hundreds of
-leaders; what it can tell apart are epochs. And it is small enough to be read.
+`trials/simulated` drives the same handlers inside whole brokers, with far more that may happen, and looks at far more. This
+cluster is generic in the carrier of its logs. So it is here that the carrier of a broker, which keeps epochs and no records,
+is replicated under hundreds of leaders, in large batches, without files; what it can tell apart are epochs. And it is small
+enough to be read.
 """
 
 from collections import deque
@@ -15,55 +15,55 @@ from itertools import takewhile
 from random import Random
 from typing import Any, Generic
 
-from spec.broker.effects import AnswerProducer, FollowerRequest
-from spec.broker.follower import (
+from kspec.spec.broker.effects import AnswerProducer, FollowerRequest
+from kspec.spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
     handle_offset_for_leader_epoch_response,
     on_no_answer,
 )
-from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
-from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, BrokerSettings, Handled, Partition, leads
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.recovery import Checkpoints, after_clean_stop, after_kill, checkpoint, opened, recover
-from spec.broker.roles import apply_change
-from spec.broker.rules.fetcher import Asked
-from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
-from spec.controller.protocol import ControllerProtocol
-from spec.log.algebra import LogT
-from spec.log.batch import Batch, records_of
-from spec.log.local_log import LocalLog
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.messages.produce import ACKS_ALL, ProduceRequest
-from spec.metadata import EMPTY_IMAGE, MetadataImage, local_change, partition_of
-from spec.step import Reply, Send, SendToController
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, Record
-from tests.spec.controller_driver import PARTITION, Driver, answer_of, cluster
+from kspec.spec.broker.leader.fetch import handle_fetch
+from kspec.spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Broker, BrokerSettings, Handled, Partition, leads
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.recovery import CheckpointedOffsets, after_clean_stop, after_kill, checkpoint, opened, recover
+from kspec.spec.broker.roles import apply_change
+from kspec.spec.broker.rules.fetcher import PendingFetch
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.batch import Batch, records_of
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.messages.produce import ACKS_ALL, ProduceRequest
+from kspec.spec.metadata import EMPTY_IMAGE, MetadataImage, local_change, partition_of
+from kspec.spec.step import Reply, Send, SendToController
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, MonotonicMs, Offset, Record
+from tests.spec.controller_driver import PARTITION, ControllerDriver, answer_of, cluster
 
 IDS = (BrokerId(1), BrokerId(2), BrokerId(3))
 HALF_LAG = 15_000
 
 
-class BrokenPromiseError(Exception):
-    """What no run may come to."""
+class BrokenClusterError(Exception):
+    """A promise that a run has broken."""
 
 
-class DivergedError(BrokenPromiseError):
+class DivergedError(BrokenClusterError):
     """Two logs differ below a high watermark."""
 
 
-class AcknowledgedTooEarlyError(BrokenPromiseError):
+class AcknowledgedTooEarlyError(BrokenClusterError):
     """A producer was told of a record that is not committed."""
 
 
-class LostError(BrokenPromiseError):
+class LostError(BrokenClusterError):
     """A committed record is not in every log, although the cluster has healed."""
 
 
@@ -79,7 +79,7 @@ class UnderWay:
 
 
 @dataclass
-class Node(Generic[LogT]):
+class HandlerNode(Generic[LogT]):
     """One broker's replica, with what is on its way to and from it."""
 
     partition: Partition[LogT]
@@ -88,12 +88,12 @@ class Node(Generic[LogT]):
     asked: UnderWay | None = None
     proposals: deque[AlterPartitionRequest] = field(default_factory=deque)
     answers: deque[tuple[AlterPartitionRequest, AlterPartitionResponse]] = field(default_factory=deque)
-    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    checkpoints: CheckpointedOffsets = field(default_factory=CheckpointedOffsets)
     metadata_end_at_start: int = 0
     up: bool = True
 
 
-class Cluster(Generic[LogT]):
+class HandlerCluster(Generic[LogT]):
     """Brokers 1 to 3 with one partition on all of them, and what has been promised to producers so far."""
 
     def __init__(
@@ -111,12 +111,12 @@ class Cluster(Generic[LogT]):
         self.steps = 0
         self.protocol = protocol
         self.settings = BrokerSettings(min_isr=2)
-        self.controller: Driver = cluster(rules, min_isr=2)
+        self.controller: ControllerDriver = cluster(rules, min_isr=2)
         self.images = [self.controller.image]
-        self.nodes: dict[BrokerId, Node[LogT]] = {}
+        self.nodes: dict[BrokerId, HandlerNode[LogT]] = {}
         for replica in IDS:
             fresh = Partition(PARTITION, recover(after_clean_stop(LocalLog(empty))).local)
-            self.nodes[replica] = Node(fresh, self.controller.broker_epochs[replica])
+            self.nodes[replica] = HandlerNode(fresh, self.controller.broker_epochs[replica])
         self.requests = 0
         self.produced: dict[int, tuple[int, int]] = {}
         self.acknowledged: list[tuple[Offset, int]] = []
@@ -166,12 +166,12 @@ class Cluster(Generic[LogT]):
         image = newer[self.random.randrange(len(newer))]
         change = local_change(partition_of(node.image, PARTITION), partition_of(image, PARTITION), replica)
         node.image = image
-        self.run(replica, apply_change(self.broker(replica), node.partition, change, self.now))
+        self.run(replica, apply_change(self.broker(replica), node.partition, change, MonotonicMs(self.now)))
 
     def ask(self, replica: BrokerId) -> None:
         node = self.nodes[replica]
         if node.asked is None:
-            self.run(replica, fetch_or_truncate(self.broker(replica), node.partition, self.now))
+            self.run(replica, fetch_or_truncate(self.broker(replica), node.partition, MonotonicMs(self.now)))
 
     def serve(self, replica: BrokerId) -> None:
         """The leader of whom this broker has asked something answers; a broker that is down does not."""
@@ -185,11 +185,13 @@ class Cluster(Generic[LogT]):
         broker, partition = self.broker(asked.leader), leader.partition
         match asked.request:
             case FetchRequest() as request:
-                asked.answer = self.run(asked.leader, handle_fetch(broker, partition, request, self.now))
+                asked.answer = self.run(asked.leader, handle_fetch(broker, partition, request, MonotonicMs(self.now)))
             case OffsetForLeaderEpochRequest() as request:
-                asked.answer = self.run(asked.leader, handle_offset_for_leader_epoch(broker, partition, request, self.now))
+                asked.answer = self.run(
+                    asked.leader, handle_offset_for_leader_epoch(broker, partition, request, MonotonicMs(self.now))
+                )
             case ListOffsetsRequest() as request:
-                asked.answer = self.run(asked.leader, handle_list_offsets(broker, partition, request, self.now))
+                asked.answer = self.run(asked.leader, handle_list_offsets(broker, partition, request, MonotonicMs(self.now)))
 
     def receive(self, replica: BrokerId) -> None:
         node = self.nodes[replica]
@@ -200,17 +202,30 @@ class Cluster(Generic[LogT]):
         broker, partition, epoch = self.broker(replica), node.partition, asked.epoch
         match asked.answer:
             case FetchResponse() as answer:
-                self.run(replica, handle_fetch_response(broker, partition, Asked(epoch, asked.offset), answer, self.now))
+                self.run(
+                    replica,
+                    handle_fetch_response(
+                        broker, partition, PendingFetch(epoch, asked.offset), answer, MonotonicMs(self.now)
+                    ),
+                )
             case OffsetForLeaderEpochResponse() as answer:
-                self.run(replica, handle_offset_for_leader_epoch_response(broker, partition, Asked(epoch), answer, self.now))
+                self.run(
+                    replica,
+                    handle_offset_for_leader_epoch_response(
+                        broker, partition, PendingFetch(epoch), answer, MonotonicMs(self.now)
+                    ),
+                )
             case ListOffsetsResponse() as answer:
-                self.run(replica, handle_list_offsets_response(broker, partition, Asked(epoch), answer, self.now))
+                self.run(
+                    replica,
+                    handle_list_offsets_response(broker, partition, PendingFetch(epoch), answer, MonotonicMs(self.now)),
+                )
 
     def lose(self, replica: BrokerId) -> None:
         node = self.nodes[replica]
         if node.asked is not None:
             node.asked = None
-            self.run(replica, on_no_answer(self.broker(replica), node.partition, self.now))
+            self.run(replica, on_no_answer(self.broker(replica), node.partition, MonotonicMs(self.now)))
 
     def propose(self, replica: BrokerId) -> None:
         """The controller decides about the broker's oldest proposal."""
@@ -225,7 +240,9 @@ class Cluster(Generic[LogT]):
         if node.answers:
             request, response = node.answers.popleft()
             broker = self.broker(replica)
-            self.run(replica, handle_alter_partition_response(broker, node.partition, request, response, self.now))
+            self.run(
+                replica, handle_alter_partition_response(broker, node.partition, request, response, MonotonicMs(self.now))
+            )
 
     def produce(self, replica: BrokerId) -> None:
         count, partition = self.batch, self.nodes[replica].partition
@@ -233,7 +250,7 @@ class Cluster(Generic[LogT]):
             self.requests += 1
             self.produced[self.requests] = (self.requests, count)
             request = ProduceRequest(self.requests, ACKS_ALL, Batch(count, payload=self.requests))
-            self.run(replica, handle_produce(self.broker(replica), partition, request, self.now))
+            self.run(replica, handle_produce(self.broker(replica), partition, request, MonotonicMs(self.now)))
 
     def pass_time(self, replica: BrokerId) -> None:
         """Half the lag passes for everybody; leaders look for who has fallen behind."""
@@ -242,7 +259,7 @@ class Cluster(Generic[LogT]):
             self.controller.heartbeat(each)
             node = self.nodes[each]
             node.checkpoints = checkpoint(node.partition.local, Offset(0))
-            self.run(each, consider_shrinking(self.broker(each), node.partition, self.now))
+            self.run(each, consider_shrinking(self.broker(each), node.partition, MonotonicMs(self.now)))
         self.note_image()
 
     def prefer(self, replica: BrokerId) -> None:
@@ -336,7 +353,7 @@ class Cluster(Generic[LogT]):
             raise AcknowledgedTooEarlyError(f"offset {self.acknowledged[-1][0]} is not committed")
 
     def check_all_kept(self) -> None:
-        """Whatever was committed is in every log; whatever was acknowledged was committed."""
+        """Check that all that was committed is in every log, and that all that was acknowledged was committed."""
         self.check()
         self.check_acknowledged()
         for replica, node in self.nodes.items():

@@ -6,34 +6,45 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from spec.controller.brokers import (
+from kspec.spec.controller.brokers import (
     handle_broker_heartbeat,
     handle_broker_registration,
     handle_unregister_broker,
     on_session_check,
 )
-from spec.controller.partitions import (
+from kspec.spec.controller.partitions import (
     handle_alter_partition,
     handle_alter_partition_reassignments,
-    handle_create_topics,
     handle_elect_leaders,
     on_balance_check,
     on_min_isr_change,
     on_unclean_election_check,
 )
-from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
-from spec.controller.state import AppendRecords, ControllerState, ControllerStep, activate, check_append
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.administration.unregister_broker import UnregisterBrokerRequest
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
-from spec.releases.kraft import KRAFT_RELEASES
-from spec.step import Reply
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, PartitionId
+from kspec.spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
+from kspec.spec.controller.state import AppendRecords, ControllerState, ControllerStep, activate, check_append
+from kspec.spec.controller.topics.creation import handle_create_topics
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.messages.topics.create_topics import CreateTopicsRequest, NewTopic, ReplicaAssignment
+from kspec.spec.metadata import EMPTY_IMAGE, MetadataImage, MetadataRecord, PartitionRegistration, partition_of, replay_all
+from kspec.spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.step import Reply
+from kspec.spec.values import (
+    NO_BROKER_EPOCH,
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Incarnation,
+    MonotonicMs,
+    Offset,
+    PartitionId,
+    TopicId,
+)
 
 PARTITION = PartitionId(0)
 
@@ -58,7 +69,7 @@ def answer_of(step: ControllerStep) -> Any:
 
 
 @dataclass
-class Driver:
+class ControllerDriver:
     """A controller, the time, and what each broker knows of itself."""
 
     rules: ControllerProtocol
@@ -100,7 +111,7 @@ class Driver:
         incarnation = self.incarnations.get(broker, 0) + new_incarnation
         previous = self.broker_epochs.get(broker, NO_BROKER_EPOCH) if clean else NO_BROKER_EPOCH
         request = BrokerRegistrationRequest(BrokerId(broker), Incarnation(incarnation), previous)
-        step = self.take(handle_broker_registration(self.controller, self.state, request, self.now_ms))
+        step = self.take(handle_broker_registration(self.controller, self.state, request, MonotonicMs(self.now_ms)))
         answer = answer_of(step)
         if answer.error == Error.NONE:
             if incarnation != self.incarnations.get(broker):
@@ -121,7 +132,7 @@ class Driver:
         replayed = self.image.end_offset - 1 if offset is None else offset
         epoch = self.broker_epochs.get(broker, NO_BROKER_EPOCH)
         request = BrokerHeartbeatRequest(BrokerId(broker), epoch, Offset(replayed), fence, broker in self.leaving)
-        return self.take(handle_broker_heartbeat(self.controller, self.state, request, self.now_ms))
+        return self.take(handle_broker_heartbeat(self.controller, self.state, request, MonotonicMs(self.now_ms)))
 
     def start(self, *brokers: int) -> None:
         """Register brokers, and let them be unfenced."""
@@ -129,13 +140,15 @@ class Driver:
             self.register(broker)
             self.heartbeat(broker)
 
-    def create(self, *replicas: int) -> ControllerStep:
-        return self.take(
-            handle_create_topics(self.controller, self.state, CreateTopicsRequest(PARTITION, order(*replicas)), self.now_ms)
-        )
+    def create(self, *replicas: int, topic: str = "topic", number: int = 1) -> ControllerStep:
+        """A topic of one partition on these replicas; `number` makes its id."""
+        assignments = (ReplicaAssignment(0, order(*replicas)),)
+        new = NewTopic(topic, TopicId(number.to_bytes(16, "big")), assignments=assignments)
+        request = CreateTopicsRequest((new,))
+        return self.take(handle_create_topics(self.controller, self.state, request, MonotonicMs(self.now_ms)))
 
     def proposal(self, *isr: int) -> AlterPartitionRequest:
-        """What the true leader proposes if it knows the present state."""
+        """The proposal of the true leader if it knows the present state."""
         leader = self.partition.leader
         members = frozenset(IsrMember(BrokerId(broker), self.broker_epochs[broker]) for broker in isr)
         epoch = self.broker_epochs.get(leader, NO_BROKER_EPOCH)
@@ -145,21 +158,25 @@ class Driver:
         )
 
     def alter(self, request: AlterPartitionRequest) -> ControllerStep:
-        return self.take(handle_alter_partition(self.controller, self.state, request, self.now_ms))
+        return self.take(handle_alter_partition(self.controller, self.state, request, MonotonicMs(self.now_ms)))
 
     def elect(self, unclean: bool = False) -> ControllerStep:
         return self.take(
-            handle_elect_leaders(self.controller, self.state, ElectLeadersRequest(PARTITION, unclean), self.now_ms)
+            handle_elect_leaders(
+                self.controller, self.state, ElectLeadersRequest(PARTITION, unclean), MonotonicMs(self.now_ms)
+            )
         )
 
     def reassign(self, *replicas: int) -> ControllerStep:
         """Move the partition; without replicas, cancel the move."""
         request = AlterPartitionReassignmentsRequest(PARTITION, order(*replicas) if replicas else None)
-        return self.take(handle_alter_partition_reassignments(self.controller, self.state, request, self.now_ms))
+        return self.take(
+            handle_alter_partition_reassignments(self.controller, self.state, request, MonotonicMs(self.now_ms))
+        )
 
     def pass_time(self, ms: int) -> ControllerStep:
         self.now_ms += ms
-        return self.take(on_session_check(self.controller, self.state, self.now_ms))
+        return self.take(on_session_check(self.controller, self.state, MonotonicMs(self.now_ms)))
 
     def expire(self, *brokers: int) -> None:
         """Let the sessions of exactly these brokers expire."""
@@ -171,27 +188,29 @@ class Driver:
             self.pass_time(1)
 
     def balance(self) -> ControllerStep:
-        return self.take(on_balance_check(self.controller, self.state, self.now_ms))
+        return self.take(on_balance_check(self.controller, self.state, MonotonicMs(self.now_ms)))
 
     def elect_uncleanly(self) -> ControllerStep:
-        return self.take(on_unclean_election_check(self.controller, self.state, self.now_ms))
+        return self.take(on_unclean_election_check(self.controller, self.state, MonotonicMs(self.now_ms)))
 
     def unregister(self, broker: int) -> ControllerStep:
         return self.take(
-            handle_unregister_broker(self.controller, self.state, UnregisterBrokerRequest(BrokerId(broker)), self.now_ms)
+            handle_unregister_broker(
+                self.controller, self.state, UnregisterBrokerRequest(BrokerId(broker)), MonotonicMs(self.now_ms)
+            )
         )
 
     def change_min_isr(self, min_isr: int) -> ControllerStep:
         self.settings = replace(self.settings, min_isr=min_isr)
-        return self.take(on_min_isr_change(self.controller, self.state, self.now_ms))
+        return self.take(on_min_isr_change(self.controller, self.state, MonotonicMs(self.now_ms)))
 
     def fail_over(self) -> None:
-        self.state = activate(Epoch(self.state.controller_epoch + 1), self.image, self.now_ms)
+        self.state = activate(Epoch(self.state.controller_epoch + 1), self.image, MonotonicMs(self.now_ms))
 
 
-def cluster(rules: ControllerProtocol, replicas: int = 3, **settings: Any) -> Driver:
+def cluster(rules: ControllerProtocol, replicas: int = 3, **settings: Any) -> ControllerDriver:
     """Brokers 1 to `replicas`, unfenced, and a partition on all of them."""
-    driver = Driver(rules, ControllerSettings(session_timeout_ms=TIMEOUT_MS, **settings))
+    driver = ControllerDriver(rules, ControllerSettings(session_timeout_ms=TIMEOUT_MS, **settings))
     driver.start(*range(1, replicas + 1))
     driver.create(*range(1, replicas + 1))
     return driver
@@ -220,7 +239,7 @@ operations = st.lists(
 )
 
 
-def carry_out(driver: Driver, operation: Operation) -> None:
+def carry_out(driver: ControllerDriver, operation: Operation) -> None:
     name, arguments = operation
     if name == "propose":
         members = {driver.partition.leader, *arguments} & set(driver.broker_epochs)
@@ -233,10 +252,10 @@ by_version = pytest.mark.parametrize("rules", KRAFT_RELEASES, ids=lambda rules: 
 
 
 def named(value: object) -> str | None:
-    """How a test calls a case: by the release, or the error."""
+    """The name of a case in a test: the release, or the error."""
     return value.name if isinstance(value, ControllerProtocol | Error) else None
 
 
-def state_of(driver: Driver) -> tuple[int, frozenset[BrokerId], int, int]:
+def state_of(driver: ControllerDriver) -> tuple[int, frozenset[BrokerId], int, int]:
     partition = driver.partition
     return partition.leader, partition.isr, partition.leader_epoch, partition.partition_epoch

@@ -2,25 +2,24 @@
 
 from typing import Any
 
-from spec.broker.lifecycle import CleanShutdown
-from spec.broker.rules.lifecycle import BrokerLifecycle
-from spec.controller.protocol import Controller, ControllerSettings, PartitionSettings
-from spec.controller.rules.brokers import Session
-from spec.controller.rules.features import FeatureLevel, FeatureRange
-from spec.controller.rules.metadata_log import FetchPlace, SnapshotId
-from spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
-from spec.controller.state import AppendRecords, activate
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
-from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
-from spec.metadata import (
+from kspec.spec.broker.lifecycle import CleanShutdown
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle
+from kspec.spec.controller.protocol import Controller, ControllerSettings, PartitionSettings
+from kspec.spec.controller.rules.brokers import BrokerSession
+from kspec.spec.controller.rules.features import FeatureLevel, FeatureRange
+from kspec.spec.controller.rules.metadata_log import FetchPlace, SnapshotId
+from kspec.spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
+from kspec.spec.controller.state import AppendRecords, activate
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kspec.spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from kspec.spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from kspec.spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from kspec.spec.metadata import (
     EMPTY_IMAGE,
     UNCHANGED,
     BrokerRegistration,
@@ -31,14 +30,25 @@ from spec.metadata import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from spec.releases.features import ReleaseFeatures
-from spec.releases.kraft import KRAFT_4_0
-from spec.releases.zookeeper import ZK_0_10
-from spec.step import Reply, Send, SendToController, Step
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, LeaderAndIsr, Offset, PartitionEpoch, PartitionId
-from spec.zookeeper.controller import ZkControllerState, ZkPartition
-from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
-from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerSettings
+from kspec.spec.releases.features import ReleaseFeatures
+from kspec.spec.releases.kraft import KRAFT_4_0
+from kspec.spec.releases.zookeeper import ZK_0_10
+from kspec.spec.step import Reply, Send, SendToController, Step
+from kspec.spec.values import (
+    BrokerEpoch,
+    BrokerId,
+    Epoch,
+    Error,
+    Incarnation,
+    LeaderAndIsr,
+    MonotonicMs,
+    Offset,
+    PartitionEpoch,
+    PartitionId,
+)
+from kspec.spec.zookeeper.controller import ZkControllerState, ZkPartition
+from kspec.spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, write_partition
+from kspec.spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerSettings
 
 B, E, P = BrokerId(1), BrokerEpoch(10), PartitionId(0)
 PARTITION = PartitionRegistration((B,), frozenset({B}), B, Epoch(0), PartitionEpoch(0))
@@ -71,16 +81,15 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     ReleaseFeatures("f", 1),
     ZkController(ZK_0_10),
     ZkControllerSettings(),
-    CreateTopicsRequest(P, (B,)),
     EMPTY_IMAGE,
     AppendRecords(Epoch(0), Offset(0), ()),
-    activate(Epoch(0), EMPTY_IMAGE, 0),
+    activate(Epoch(0), EMPTY_IMAGE, MonotonicMs(0)),
     KRAFT_4_0,
     LiveBroker(B, E),
     NODE,
     NodeCreation(P, NODE),
     NOBODY_ELECTED,
-    Session(B, 0),
+    BrokerSession(B, MonotonicMs(0)),
     WRITE,
     ZK_0_10,
     ZkControllerState(Epoch(0)),

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchPosition
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 
 MAX_EPOCH = 4
 MAX_RECORDS = 5

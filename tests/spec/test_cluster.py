@@ -2,16 +2,17 @@
 
 import pytest
 
-from spec.log.epoch_log import EMPTY_EPOCH_LOG
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.mutation import weaken
-from spec.releases.broker import BROKER_4_0, BROKER_NEXT
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft import KRAFT_4_0, KRAFT_NEXT
-from tests.spec.cluster import BrokenPromiseError, Cluster, DivergedError
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.mutation import weaken
+from kspec.spec.releases.broker import BROKER_4_0, BROKER_NEXT
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.kraft import KRAFT_4_0, KRAFT_NEXT
+from tests.limits.turns import Turns
+from tests.spec.cluster import BrokenClusterError, DivergedError, HandlerCluster
 
 
-def run(cluster: Cluster[RecordLog], steps: int) -> Cluster[RecordLog]:
+def run(cluster: HandlerCluster[RecordLog], steps: int) -> HandlerCluster[RecordLog]:
     for _ in range(steps):
         cluster.anything()
     cluster.heal()
@@ -22,7 +23,7 @@ def run(cluster: Cluster[RecordLog], steps: int) -> Cluster[RecordLog]:
 def test_nothing_promised_is_lost() -> None:
     elections = acknowledged = 0
     for seed in range(12):
-        cluster = run(Cluster(EMPTY_LOG, BROKER_NEXT, KRAFT_NEXT, seed), 2500)
+        cluster = run(HandlerCluster(EMPTY_LOG, BROKER_NEXT, KRAFT_NEXT, seed), 2500)
         assert all(cluster.committed[offset].value == value for offset, value in cluster.acknowledged)
         elections += cluster.elections
         acknowledged += len(cluster.acknowledged)
@@ -32,7 +33,7 @@ def test_nothing_promised_is_lost() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_4_0_needs_more_bad_luck_than_this_to_lose_anything(seed: int) -> None:
-    run(Cluster(EMPTY_LOG, BROKER_4_0, KRAFT_4_0, seed), 2000)
+    run(HandlerCluster(EMPTY_LOG, BROKER_4_0, KRAFT_4_0, seed), 2000)
 
 
 KILLED = ("no-divergence-check", "count-diverging-fetch")
@@ -45,8 +46,8 @@ def test_without_one_of_the_rules_a_run_goes_wrong(name: str) -> None:
 
     def goes_wrong(seed: int) -> bool:
         try:
-            run(Cluster(EMPTY_LOG, weaken(BROKER_NEXT, mutant), KRAFT_NEXT, seed), 2000)
-        except BrokenPromiseError as broken:
+            run(HandlerCluster(EMPTY_LOG, weaken(BROKER_NEXT, mutant), KRAFT_NEXT, seed), 2000)
+        except BrokenClusterError as broken:
             return isinstance(broken, DivergedError)
         return False
 
@@ -56,8 +57,10 @@ def test_without_one_of_the_rules_a_run_goes_wrong(name: str) -> None:
 @pytest.mark.slow
 def test_a_hundred_thousand_records_and_hundreds_of_leaders() -> None:
     """Over the carrier that a broker uses; records are told apart by their epochs."""
-    cluster = Cluster(EMPTY_EPOCH_LOG, BROKER_NEXT, KRAFT_NEXT, seed=1, rare=0.2, check_every=2000, batch=250)
+    cluster = HandlerCluster(EMPTY_EPOCH_LOG, BROKER_NEXT, KRAFT_NEXT, seed=1, rare=0.2, check_every=2000, batch=250)
+    turns = Turns()
     while cluster.elections < 300 or len(cluster.acknowledged) < 100_000:
+        turns.go()
         cluster.anything()
     cluster.heal()
     cluster.check_all_kept()

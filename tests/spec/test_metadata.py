@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.metadata import (
+from kspec.spec.metadata import (
     DELETED,
     EMPTY_IMAGE,
     NO_LEADER_CHANGE,
     UNCHANGED,
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     LeaderRecoveryState,
     LocalChange,
     LocalRole,
@@ -32,7 +33,7 @@ from spec.metadata import (
     replay,
     replay_all,
 )
-from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch, PartitionId
+from kspec.spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch, PartitionId
 from tests.spec.controller_driver import ids, order
 
 PARTITION = PartitionId(0)
@@ -199,3 +200,11 @@ def test_an_image_is_the_same_however_the_log_is_cut(records: list[PartitionChan
     start = replay(EMPTY_IMAGE, PartitionRecord(PARTITION, partition()))
     in_two = replay_all(replay_all(start, tuple(records[:cut])), tuple(records[cut:]))
     assert in_two == replay_all(start, tuple(records))
+
+
+def test_a_feature_has_its_last_level_and_none_at_level_0() -> None:
+    records = (FeatureLevelRecord("b", 1), FeatureLevelRecord("a", 2), FeatureLevelRecord("b", 3))
+    image = reduce(replay, records, EMPTY_IMAGE)
+    assert image.features == (("a", 2), ("b", 3))
+    assert image.end_offset == 3
+    assert replay(image, FeatureLevelRecord("a", 0)).features == (("b", 3),)

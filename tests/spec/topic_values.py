@@ -2,50 +2,38 @@
 
 from typing import Any
 
-from spec.controller.topics.chance import chance_of
-from spec.controller.topics.cluster import (
-    ConfigRecord,
-    Decision,
-    ProducerIdsRecord,
-    RemoveTopicRecord,
-    Topic,
-    TopicPartitionRecord,
-    TopicRecord,
-    TopicsImage,
-)
-from spec.controller.topics.placement import Rack, Striped, UsableBroker
-from spec.controller.topics.producer_ids import ProducerIds
-from spec.controller.topics.settings import TopicSettings
-from spec.controller.topics.topic_configs import TOPIC_CONFIGS
-from spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from spec.messages.topics.alter_configs import (
+from kspec.spec.controller.protocol import TopicSettings
+from kspec.spec.controller.topics.chance import chance_of
+from kspec.spec.controller.topics.placement import Rack, StripedBrokers, UsableBroker
+from kspec.spec.controller.topics.producer_ids import ProducerIds
+from kspec.spec.controller.topics.topic_configs import TOPIC_CONFIGS
+from kspec.spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kspec.spec.messages.topics.alter_configs import (
     AlterConfig,
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlteredResource,
     AlterOperation,
     ConfigOutcome,
-    ConfigResource,
     IncrementalAlterConfigsRequest,
     ReplacedResource,
-    ResourceType,
 )
-from spec.messages.topics.create_partitions import (
+from kspec.spec.messages.topics.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     MorePartitions,
     PartitionsCreated,
 )
-from spec.messages.topics.create_topics import (
+from kspec.spec.messages.topics.create_topics import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,
     ReplicaAssignment,
 )
-from spec.messages.topics.delete_topics import DeletedTopic, DeleteTopicsRequest, DeleteTopicsResponse, TopicName
-from spec.messages.topics.describe_configs import (
+from kspec.spec.messages.topics.delete_topics import DeletedTopic, DeleteTopicsRequest, DeleteTopicsResponse, TopicName
+from kspec.spec.messages.topics.describe_configs import (
     ConfigSource,
     ConfigSynonym,
     ConfigType,
@@ -53,12 +41,12 @@ from spec.messages.topics.describe_configs import (
     DescribeConfigsResponse,
     DescribedConfig,
 )
-from spec.metadata import PartitionRegistration
-from spec.values import NO_TOPIC_ID, BrokerEpoch, BrokerId, Epoch, Error, PartitionEpoch, ProducerId
+from kspec.spec.metadata import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord, RemoveTopicRecord, TopicRecord
+from kspec.spec.topics import NO_PLACE, NO_TOPICS, ConfigResource, ConfigurationImage, ResourceType, TopicImage
+from kspec.spec.values import NO_TOPIC_ID, BrokerEpoch, BrokerId, Error, ProducerId
 
 B, OK = BrokerId(1), Error.NONE
 RESOURCE = ConfigResource(ResourceType.TOPIC, "t")
-REGISTRATION = PartitionRegistration((B,), frozenset({B}), B, Epoch(0), PartitionEpoch(0))
 
 TOPIC_VALUES: tuple[Any, ...] = (
     AllocateProducerIdsRequest(B, BrokerEpoch(1)),
@@ -69,19 +57,20 @@ TOPIC_VALUES: tuple[Any, ...] = (
     AlteredResource(RESOURCE, ()),
     ConfigOutcome(RESOURCE, OK),
     ConfigRecord(RESOURCE, "a", None),
+    ConfigurationImage(RESOURCE, ()),
     ConfigSynonym("a", "1", ConfigSource.DEFAULT_CONFIG),
     CreatePartitionsRequest(()),
     CreatePartitionsResponse(()),
     CreateTopicsRequest(()),
     CreateTopicsResponse(()),
     CreatedTopic("t", OK),
-    Decision((), None),
     DeleteTopicsRequest(()),
     DeleteTopicsResponse(()),
     DeletedTopic("t", NO_TOPIC_ID, OK),
     DescribeConfigsRequest(RESOURCE),
     DescribeConfigsResponse(RESOURCE, OK),
     DescribedConfig("a", "1", ConfigSource.DEFAULT_CONFIG, ConfigType.INT),
+    FeatureLevelRecord("f", 1),
     IncrementalAlterConfigsRequest(()),
     InitProducerIdRequest(),
     InitProducerIdResponse(OK),
@@ -91,18 +80,18 @@ TOPIC_VALUES: tuple[Any, ...] = (
     ProducerIds(),
     ProducerIdsRecord(B, BrokerEpoch(1), ProducerId(1)),
     RESOURCE,
-    Rack(Striped(), Striped()),
+    Rack(StripedBrokers(), StripedBrokers()),
     RemoveTopicRecord(NO_TOPIC_ID),
     ReplacedResource(RESOURCE, ()),
     ReplicaAssignment(0, (B,)),
-    Striped(),
+    StripedBrokers(),
     TOPIC_CONFIGS[0],
-    Topic("t", NO_TOPIC_ID, 1, 1),
+    TopicImage("t", NO_TOPIC_ID),
     TopicName("t"),
-    TopicPartitionRecord(NO_TOPIC_ID, 0, REGISTRATION),
     TopicRecord("t", NO_TOPIC_ID),
     TopicSettings(),
-    TopicsImage(),
+    NO_TOPICS,
+    NO_PLACE,
     UsableBroker(B, None, False),
     chance_of(1),
 )

@@ -1,10 +1,10 @@
 """The cases of level 1: which there are, and that a seed gives the same again."""
 
-from conformance.cluster.acts import Do
-from conformance.cluster.cases import LOST_BY_LEADER, REFUSED, all_cases, played, random_case
-from conformance.cluster.driver import ABILITIES
-from conformance.cluster.losses import LEADER, LOSSES
-from model_check.reports.mutants import HUNTS
+from kspec.conformance.cluster.cases import LOST_BY_LEADER, REFUSED, all_cases, random_case, scheduled
+from kspec.conformance.cluster.driver import ABILITIES, needs
+from kspec.model_check.reports.mutants import HUNTS
+from kspec.trials.faults.plans.losses import LOSSES
+from kspec.trials.faults.plans.steps import LEADER, StepKind
 
 NEEDS_MORE = ("late_fetches", "late_proposals", "late_registrations", "reassignments")
 
@@ -59,44 +59,44 @@ def test_each_case_names_its_rule_and_what_it_guards() -> None:
 
 def test_a_case_is_the_run_of_its_mutant() -> None:
     (case,) = [one for one in all_cases() if one.source == "min-isr-of-one" and not one.by_hand]
-    found = played(case)
+    found = scheduled(case)
     assert found.run[-1] == "Produce(leader=1)"
-    assert found.schedule.needs <= set(ABILITIES)
+    assert needs(found.schedule) <= set(ABILITIES)
 
 
 def test_a_seed_gives_the_same_run_again_and_another_seed_another() -> None:
-    runs = [played(random_case(seed)) for seed in (1, 1, 2)]
+    runs = [scheduled(random_case(seed)) for seed in (1, 1, 2)]
     assert runs[0].run == runs[1].run
     assert runs[0].schedule == runs[1].schedule
     assert runs[0].run != runs[2].run
 
 
-def test_a_run_by_hand_can_be_played_and_names_brokers_that_there_are() -> None:
+def test_a_run_by_hand_needs_no_more_than_drivers_can_do_and_names_brokers_that_there_are() -> None:
     by_hand = [case for case in all_cases() if case.by_hand]
     assert {case.source for case in by_hand} == set(LOSSES)
     for case in by_hand:
-        schedule = played(case).schedule
-        assert schedule.needs <= set(ABILITIES), case
-        assert {act.broker for act in schedule.acts} <= {0, *schedule.replicas}, case
+        schedule = scheduled(case).schedule
+        assert needs(schedule) <= set(ABILITIES), case
+        assert {step.broker for step in schedule.steps} <= {0, *schedule.replicas}, case
 
 
 def test_who_is_started_or_waited_for_in_a_run_by_hand_can_be() -> None:
-    """Nobody is killed twice, nobody is started who is up, and who is to lead or to serve is up and goes on."""
+    """No broker is killed twice or started while it is up; one that is to lead or to serve is up and not paused."""
     for name, loss in LOSSES.items():
         down: set[int] = set()
         still: set[int] = set()
-        for act in loss.schedule.acts:
-            match act.do:
-                case Do.KILL:
-                    assert act.broker not in down, name
-                    down.add(act.broker)
-                    still.discard(act.broker)
-                case Do.START | Do.ERASE:
-                    assert act.broker in down, name
-                    down -= {act.broker} if act.do is Do.START else set()
-                case Do.PAUSE:
-                    still.add(act.broker)
-                case Do.RESUME:
-                    still.remove(act.broker)
-                case Do.LEAD | Do.SERVE | Do.KNOW | Do.JOIN:
-                    assert act.broker not in down | still, name
+        for step in loss.schedule.steps:
+            match step.kind:
+                case StepKind.KILL:
+                    assert step.broker not in down, name
+                    down.add(step.broker)
+                    still.discard(step.broker)
+                case StepKind.START | StepKind.ERASE:
+                    assert step.broker in down, name
+                    down -= {step.broker} if step.kind is StepKind.START else set()
+                case StepKind.PAUSE:
+                    still.add(step.broker)
+                case StepKind.RESUME:
+                    still.remove(step.broker)
+                case StepKind.LEAD | StepKind.SERVE | StepKind.KNOW_LEADER | StepKind.JOIN_ISR:
+                    assert step.broker not in down | still, name

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from conformance.cluster.cases import all_cases
-from conformance.cluster.losses import LOSSES
+from kspec.conformance.cluster.cases import all_cases
+from kspec.trials.faults.plans.losses import LOSSES
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
-from tests.impl.cluster.running import KSPEC, free_ports
+from tests.limits.marks import marked
+from tests.trials.cluster.running import KSPEC, free_ports
 
 pytest.importorskip("confluent_kafka", reason="NOT RUN: confluent-kafka (librdkafka) is not installed")
 pytestmark = pytest.mark.slow
+
+KAFKA = f"kafka:{NEWEST}"
+BY_DAY = ("count-what-is-sent", "min-isr-of-one")
+"""Mutants that are tried in every run of the tests: one leads, the other follows."""
 
 LIMIT_S = 1200.0
 """An emergency stop, far away."""
@@ -30,13 +35,14 @@ def play(folder: Path, driver: str, case: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.fixture(params=["kspec", f"kafka:{NEWEST}"])
+@pytest.fixture(params=["kspec", KAFKA])
 def sound(request: pytest.FixtureRequest) -> str:
     if request.param != "kspec":
         jars_or_skip(NEWEST)
     return str(request.param)
 
 
+@pytest.mark.nightly
 def test_a_sound_cluster_loses_nothing_in_the_runs_by_hand(sound: str, tmp_path: Path) -> None:
     """Nor is one of them left out: these drivers have all abilities."""
     found = play(tmp_path, sound, "losses/")
@@ -45,13 +51,14 @@ def test_a_sound_cluster_loses_nothing_in_the_runs_by_hand(sound: str, tmp_path:
     assert all(one["counts"]["acknowledged"] > 0 for one in found)
 
 
+@pytest.mark.parametrize("sound", marked(["kspec", KAFKA], nightly=[KAFKA]), indirect=True)
 def test_what_acks_1_loses_is_found_and_named(sound: str, tmp_path: Path) -> None:
     (found,) = play(tmp_path, sound, "acks-1/leader-dies-alone")
     assert found["status"] == "pass", found["reason"]
     assert "AcknowledgedOnNextLeader: lost-write" in found["reason"]
 
 
-@pytest.mark.parametrize("mutant", LOSSES)
+@pytest.mark.parametrize("mutant", marked(LOSSES, nightly=set(LOSSES) - set(BY_DAY)))
 def test_a_weakened_rule_loses_records_in_its_run_and_the_loss_is_named(mutant: str, tmp_path: Path) -> None:
     (case,) = [one.name for one in all_cases() if one.by_hand and one.source == mutant]
     (found,) = play(tmp_path, f"kspec:{mutant}", case)

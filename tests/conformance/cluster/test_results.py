@@ -4,26 +4,26 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from conformance.cluster.acts import Act, Do, Schedule
-from conformance.cluster.cases import LOST_BY_LEADER, Case, Played, all_cases
-from conformance.cluster.report import as_html, as_json, as_junit, line_of
-from conformance.cluster.results import PROPERTIES, Outcome, verdict_of
-from conformance.wire.run.results import Status
-from impl.history.anomalies import MEANINGS, Anomaly, anomalies_in
-from impl.history.events import ACKNOWLEDGED, Assigned, Ended, Event, Polled, Sent
-from impl.history.events import Outcome as Answer
+from kspec.conformance.cluster.cases import LOST_BY_LEADER, ClusterCase, ScheduledCase, all_cases
+from kspec.conformance.cluster.report import as_html, as_json, as_junit, line_of
+from kspec.conformance.cluster.results import PROPERTIES, CaseOutcome, verdict_of
+from kspec.conformance.wire.run.results import Status
+from kspec.trials.faults.plans.steps import ClusterStep, Schedule, StepKind
+from kspec.trials.history.anomalies import MEANINGS, Anomaly, anomalies_in
+from kspec.trials.history.events import ACKNOWLEDGED, ConsumerAssignment, Event, PartitionEnd, Poll, SendStart
+from kspec.trials.history.events import SendOutcome as Answer
 
 PARTITION = "t-0"
 LOST: list[Event] = [
-    Sent("p", PARTITION, "a"),
+    SendStart("p", PARTITION, "a"),
     Answer(PARTITION, "a", ACKNOWLEDGED, 0),
-    Assigned("c", PARTITION, 0),
-    Ended("c", PARTITION, 0),
+    ConsumerAssignment("c", PARTITION, 0),
+    PartitionEnd("c", PARTITION, 0),
 ]
-PHANTOM = Polled("d", PARTITION, ((0, "<nobody>"),))
+PHANTOM = Poll("d", PARTITION, ((0, "<nobody>"),))
 
 
-def case_named(name: str) -> Case:
+def case_named(name: str) -> ClusterCase:
     (found,) = [one for one in all_cases() if one.name.endswith(name) and not one.by_hand]
     return found
 
@@ -32,21 +32,21 @@ def anomalies(*events: Event) -> tuple[Anomaly, ...]:
     return tuple(anomalies_in(events))
 
 
-def failed() -> Outcome:
+def failed() -> CaseOutcome:
     case, found = case_named("min-isr-of-one"), anomalies(*LOST)
     status, reason = verdict_of(case, found)
-    played = Played(case, ("Produce(leader=1)",), Schedule((1, 2, 3), 2, (Act(Do.WRITE),)))
-    return Outcome(case, status, reason, 12.0, played, {"sent": 1}, found, ("0.0 s  written",), Path("folder"))
+    scheduled = ScheduledCase(case, ("Produce(leader=1)",), Schedule((1, 2, 3), 2, (ClusterStep(StepKind.WRITE),)))
+    return CaseOutcome(case, status, reason, 12.0, scheduled, {"sent": 1}, found, ("0.0 s  written",), Path("folder"))
 
 
 OUTCOMES = [
     failed(),
-    Outcome(case_named(LOST_BY_LEADER), Status.PASS, "found", 3.0),
-    Outcome(case_named("count-what-is-sent"), Status.NOT_APPLICABLE, "the driver cannot kill"),
+    CaseOutcome(case_named(LOST_BY_LEADER), Status.PASS, "found", 3.0),
+    CaseOutcome(case_named("count-what-is-sent"), Status.NOT_APPLICABLE, "the driver cannot kill"),
 ]
 
 
-def replay(outcome: Outcome) -> str:
+def replay(outcome: CaseOutcome) -> str:
     return f"again {outcome.name}"
 
 
@@ -101,7 +101,8 @@ def test_html_has_failures_in_full_and_text_as_text() -> None:
     assert "a &lt;cluster&gt;" in page
     assert "&lt;nobody&gt;" in page
     assert page.count("<h2") == 2
-    assert "Level 1, run 1f: 1 pass, 1 fail, 1 not applicable." in page
+    assert "Level 1, run 1f: 3 cases." in page
+    assert "<li>1 pass</li><li>1 fail</li><li>1 not applicable</li>" in page
 
 
 def test_a_result_in_one_line() -> None:

@@ -8,13 +8,14 @@ from types import MappingProxyType
 import pytest
 from click.testing import CliRunner
 
-from conformance.cluster.cases import Case, all_cases
-from conformance.cluster.driver import KILL, ClusterDriver, DriverError, Link, factory_in
-from conformance.cluster.results import Outcome
-from conformance.cluster.suite import LevelRun
-from conformance.wire.run.results import Status
-from model_check.cli.conformance.levels import WORLD
-from model_check.cli.main import cli
+from kspec.cli.conformance.levels import WORLD
+from kspec.cli.main import cli
+from kspec.conformance.cluster.cases import ClusterCase, all_cases
+from kspec.conformance.cluster.driver import KILL, ClusterDriver, DriverError, factory_in
+from kspec.conformance.cluster.results import CaseOutcome
+from kspec.conformance.cluster.suite import LevelRun
+from kspec.conformance.wire.run.results import Status
+from kspec.trials.faults.links import Link
 
 
 class OnlyKills:
@@ -47,20 +48,20 @@ class OnlyKills:
     async def erase(self, broker: str) -> None: ...
 
 
-def case() -> Case:
+def case() -> ClusterCase:
     (found,) = [one for one in all_cases() if one.source == "min-isr-of-one" and not one.by_hand]
     return found
 
 
 def test_what_the_driver_cannot_do_is_not_applicable_and_the_cluster_is_ended(tmp_path: Path) -> None:
     drivers: list[OnlyKills] = []
-    told: list[Outcome] = []
+    told: list[CaseOutcome] = []
 
     def factory(folder: Path) -> ClusterDriver:
         drivers.append(OnlyKills(folder))
         return drivers[-1]
 
-    asyncio.run(LevelRun(factory, tmp_path, {}, told.append).play([case()]))
+    asyncio.run(LevelRun(factory, tmp_path, {}, told.append).run_cases([case()]))
     assert [(one.status, one.reason) for one in told] == [(Status.NOT_APPLICABLE, "the driver cannot partition")]
     assert [one.open_now for one in drivers] == [False]
 
@@ -68,7 +69,7 @@ def test_what_the_driver_cannot_do_is_not_applicable_and_the_cluster_is_ended(tm
 def test_a_cluster_that_does_not_start_is_an_error(tmp_path: Path) -> None:
     run = LevelRun(lambda folder: OnlyKills(folder, starts=False), tmp_path, {}, lambda outcome: None)
     with pytest.raises(DriverError, match="it is nothing"):
-        asyncio.run(run.play([case()]))
+        asyncio.run(run.run_cases([case()]))
 
 
 def test_a_driver_in_a_file(tmp_path: Path) -> None:

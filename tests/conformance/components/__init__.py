@@ -1,23 +1,23 @@
-"""What the components of test vectors do: a class for each, a method for each operation. See `tests.conformance.vectors`."""
+"""Components of test vectors: a class for each, a method for each operation. See `tests.conformance.vectors`."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from spec.values import Error
+from kspec.spec.values import Error
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an operation answers: an error by its name, else a value, and more that a vector may ask for by name."""
+class VectorAnswer:
+    """The answer of an operation: an error by its name, else a value, and more that a vector may ask for by name."""
 
     error: str = "NONE"
     value: Any = None
     named: dict[str, Any] = field(default_factory=dict)
 
 
-def refused(error: Error) -> Answer:
+def refused(error: Error) -> VectorAnswer:
     """An answer that is an error, or none of any content."""
-    return Answer(error.name)
+    return VectorAnswer(error.name)
 
 
 class Anything:
@@ -30,7 +30,7 @@ class Anything:
         return 0
 
 
-class Unordered(list[int]):
+class BrokerIds(list[int]):
     """Broker ids in any order: Kafka keeps some sets as lists, whose order decides nothing."""
 
     __hash__ = None
@@ -60,7 +60,7 @@ class Records(int):
         return not self == other
 
 
-class Found(list[int]):
+class FoundPair(list[int]):
     """A pair, or none: a vector has the pair, its first number, or only whether there is one."""
 
     def matches(self, expected: Any) -> bool:

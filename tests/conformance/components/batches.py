@@ -4,8 +4,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from spec.log.batch import Batch
-from spec.values import Epoch
+from kspec.spec.log.batch import Batch
+from kspec.spec.values import Epoch
 from tests.conformance.outcomes import UnsupportedError
 
 LIMIT = 100_000

@@ -6,49 +6,47 @@ After every operation all messages are delivered, until nobody has anything to s
 from dataclasses import dataclass, field
 from typing import Any
 
-from spec.broker.effects import AnswerProducer, FollowerRequest
-from spec.broker.follower import (
+from kspec.spec.broker.effects import AnswerProducer, FollowerRequest
+from kspec.spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
     handle_offset_for_leader_epoch_response,
 )
-from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.isr import handle_alter_partition_response
-from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, Handled, Partition, leads
-from spec.broker.recovery import after_clean_stop, after_kill, checkpoint, opened, recover
-from spec.broker.roles import apply_change
-from spec.broker.rules.epoch_lookup import offset_for_leader_epoch_without_log
-from spec.broker.rules.fetcher import Asked
-from spec.controller.partitions import handle_create_topics
-from spec.controller.protocol import ControllerSettings
-from spec.log.batch import Batch
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.local_log import LocalLog
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.messages.produce import ACKS_ALL, ProduceRequest
-from spec.metadata import EMPTY_IMAGE, MetadataImage, PartitionRegistration, local_change, partition_of
-from spec.releases.broker import BROKER_3_9
-from spec.releases.kraft import KRAFT_3_9
-from spec.step import Reply, Send, SendToController
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, Offset, PartitionId
-from tests.conformance.components import Answer, Unordered
+from kspec.spec.broker.leader.fetch import handle_fetch
+from kspec.spec.broker.leader.isr import handle_alter_partition_response
+from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Broker, Handled, Partition, leads
+from kspec.spec.broker.recovery import after_clean_stop, after_kill, checkpoint, opened, recover
+from kspec.spec.broker.roles import apply_change
+from kspec.spec.broker.rules.epoch_lookup import offset_for_leader_epoch_without_log
+from kspec.spec.broker.rules.fetcher import PendingFetch
+from kspec.spec.controller.protocol import ControllerSettings
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.messages.produce import ACKS_ALL, ProduceRequest
+from kspec.spec.metadata import EMPTY_IMAGE, MetadataImage, PartitionRegistration, local_change, partition_of
+from kspec.spec.releases.broker import BROKER_3_9
+from kspec.spec.releases.kraft import KRAFT_3_9
+from kspec.spec.step import Reply, Send, SendToController
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, Error, MonotonicMs, Offset, PartitionId
+from tests.conformance.components import BrokerIds, VectorAnswer
 from tests.conformance.components.batches import LIMIT, at_most, batch_of
 from tests.conformance.components.epochs import epoch_end_of
 from tests.conformance.outcomes import MismatchError, UnsupportedError
-from tests.spec.controller_driver import TIMEOUT_MS, Driver, answer_of
+from tests.spec.controller_driver import TIMEOUT_MS, ControllerDriver, answer_of
 
 ROUNDS = 100
 """More than any exchange here takes: a leader change, a truncation, a fetch of everything, an ISR proposal."""
 
 
 @dataclass
-class Node:
+class NodeOfVectors:
     """One broker: its replicas, and the metadata that it has acted on."""
 
     up: bool = True
@@ -56,12 +54,12 @@ class Node:
     replicas: dict[PartitionId, Partition[EpochLog]] = field(default_factory=dict)
 
 
-class Cluster:
+class ClusterOfVectors:
     """`cluster`: topics on brokers that start when they are first named."""
 
     def __init__(self) -> None:
-        self.controller = Driver(KRAFT_3_9, ControllerSettings(session_timeout_ms=TIMEOUT_MS))
-        self.nodes: dict[BrokerId, Node] = {}
+        self.controller = ControllerDriver(KRAFT_3_9, ControllerSettings(session_timeout_ms=TIMEOUT_MS))
+        self.nodes: dict[BrokerId, NodeOfVectors] = {}
         self.partitions: dict[tuple[str, int], PartitionId] = {}
         self.acknowledged: dict[int, Error] = {}
         self.requests = 0
@@ -99,7 +97,7 @@ class Cluster:
         return BrokerId(broker)
 
     def _start(self, broker: BrokerId, clean: bool) -> None:
-        node = self.nodes.setdefault(broker, Node(up=False))
+        node = self.nodes.setdefault(broker, NodeOfVectors(up=False))
         if not node.up:
             node.up, node.image = True, EMPTY_IMAGE
             self.controller.register(broker, clean=clean)
@@ -145,9 +143,7 @@ class Cluster:
             raise UnsupportedError(f"partition {name} on {hosts}")
         self.start_brokers(hosts)
         self.partitions[name] = PartitionId(len(self.partitions))
-        request = CreateTopicsRequest(self.partitions[name], tuple(map(BrokerId, hosts)))
-        driver = self.controller
-        driver.take(handle_create_topics(driver.controller, driver.state, request, driver.now_ms))
+        self.controller.create(*hosts, topic=f"{name[0]}-{name[1]}", number=len(self.partitions))
 
     def _named(self, topic: str | None, partition: int | str | None) -> list[PartitionId]:
         """All partitions, or those of a topic, or one of them."""
@@ -170,14 +166,14 @@ class Cluster:
 
     def produce(
         self, count: int = 1, topic: str | None = None, partition: int | str | None = None, times: int = 1
-    ) -> Answer:
+    ) -> VectorAnswer:
         """Produce a batch to each of the partitions named, and wait until it is on all in-sync replicas."""
         error = Error.NONE
         for _ in range(at_most(LIMIT, times)):
             for partition_id in self._named(topic, partition):
                 answer = self._produce(partition_id, batch_of(count, 0).in_epoch(NO_EPOCH))
                 error = answer if error == Error.NONE else error
-        return Answer(error.name)
+        return VectorAnswer(error.name)
 
     def _produce(self, partition_id: PartitionId, batch: Batch) -> Error:
         leader = self._registration(partition_id).leader
@@ -186,7 +182,7 @@ class Cluster:
         self.requests += 1
         request = ProduceRequest(self.requests, ACKS_ALL, batch)
         broker, replica = self._broker(leader), self.nodes[leader].replicas[partition_id]
-        self._run(leader, partition_id, handle_produce(broker, replica, request, self.controller.now_ms))
+        self._run(leader, partition_id, handle_produce(broker, replica, request, MonotonicMs(self.controller.now_ms)))
         self._settle()
         return self.acknowledged.pop(self.requests, Error.REQUEST_TIMED_OUT)
 
@@ -197,7 +193,7 @@ class Cluster:
         topic: str | None = None,
         partition: int | str | None = None,
         current_leader_epoch: int | None = None,
-    ) -> Answer:
+    ) -> VectorAnswer:
         """Ask a broker, by default the leader, where an epoch ends in its log of one partition."""
         return epoch_end_of(self._epoch_end(leader_epoch, broker, topic, partition, current_leader_epoch))
 
@@ -220,7 +216,7 @@ class Cluster:
             return offset_for_leader_epoch_without_log(True)
         request = OffsetForLeaderEpochRequest(NO_EPOCH if current is None else Epoch(current), Epoch(leader_epoch))
         replica = self.nodes[asked].replicas[named[0]]
-        step = handle_offset_for_leader_epoch(self._broker(asked), replica, request, self.controller.now_ms)
+        step = handle_offset_for_leader_epoch(self._broker(asked), replica, request, MonotonicMs(self.controller.now_ms))
         response: OffsetForLeaderEpochResponse = self._run(asked, named[0], step)
         return response
 
@@ -264,7 +260,7 @@ class Cluster:
         state = {
             "leader": registration.leader,
             "leader_epoch": registration.leader_epoch,
-            "isr": Unordered(sorted(registration.isr)),
+            "isr": BrokerIds(sorted(registration.isr)),
         }
         if registration.leader != NO_LEADER:
             local = self.nodes[registration.leader].replicas[partition_id].local
@@ -307,14 +303,16 @@ class Cluster:
                 node.replicas[partition_id] = Partition(partition_id, fresh)
             if partition_id in node.replicas:
                 replica = node.replicas[partition_id]
-                step = apply_change(self._broker(broker), replica, change, self.controller.now_ms)
+                step = apply_change(self._broker(broker), replica, change, MonotonicMs(self.controller.now_ms))
                 self._run(broker, partition_id, step)
 
     def _fetch(self, broker: BrokerId, partition_id: PartitionId) -> None:
         """One request of a follower, and its answer."""
         replica = self.nodes[broker].replicas[partition_id]
         if not leads(self._broker(broker), replica):
-            self._run(broker, partition_id, fetch_or_truncate(self._broker(broker), replica, self.controller.now_ms))
+            self._run(
+                broker, partition_id, fetch_or_truncate(self._broker(broker), replica, MonotonicMs(self.controller.now_ms))
+            )
 
     def _run(self, broker: BrokerId, partition_id: PartitionId, step: Handled[EpochLog]) -> Any:
         """Carry out what a handler returned; the reply, if there is one."""
@@ -328,7 +326,9 @@ class Cluster:
                     response = answer_of(self.controller.alter(message))
                     replica = self.nodes[broker].replicas[partition_id]
                     now = self.controller.now_ms
-                    answered = handle_alter_partition_response(self._broker(broker), replica, message, response, now)
+                    answered = handle_alter_partition_response(
+                        self._broker(broker), replica, message, response, MonotonicMs(now)
+                    )
                     self._run(broker, partition_id, answered)
                 case AnswerProducer(request, response):
                     self.acknowledged[request] = response.error
@@ -341,24 +341,28 @@ class Cluster:
         if not self.nodes[leader].up:
             return
         fetcher = self.nodes[follower].replicas[partition_id].fetcher
-        asked, now = Asked(fetcher.leader_epoch, fetcher.fetch_offset), self.controller.now_ms
+        asked, now = PendingFetch(fetcher.leader_epoch, fetcher.fetch_offset), self.controller.now_ms
         there, led = self._broker(leader), self.nodes[leader].replicas[partition_id]
         match request:
             case FetchRequest():
-                answer = self._run(leader, partition_id, handle_fetch(there, led, request, now))
+                answer = self._run(leader, partition_id, handle_fetch(there, led, request, MonotonicMs(now)))
             case OffsetForLeaderEpochRequest():
-                answer = self._run(leader, partition_id, handle_offset_for_leader_epoch(there, led, request, now))
+                answer = self._run(
+                    leader, partition_id, handle_offset_for_leader_epoch(there, led, request, MonotonicMs(now))
+                )
             case ListOffsetsRequest():
-                answer = self._run(leader, partition_id, handle_list_offsets(there, led, request, now))
+                answer = self._run(leader, partition_id, handle_list_offsets(there, led, request, MonotonicMs(now)))
         here, replica = self._broker(follower), self.nodes[follower].replicas[partition_id]
         match answer:
             case FetchResponse():
-                self._run(follower, partition_id, handle_fetch_response(here, replica, asked, answer, now))
+                self._run(follower, partition_id, handle_fetch_response(here, replica, asked, answer, MonotonicMs(now)))
             case OffsetForLeaderEpochResponse():
-                step = handle_offset_for_leader_epoch_response(here, replica, asked, answer, now)
+                step = handle_offset_for_leader_epoch_response(here, replica, asked, answer, MonotonicMs(now))
                 self._run(follower, partition_id, step)
             case ListOffsetsResponse():
-                self._run(follower, partition_id, handle_list_offsets_response(here, replica, asked, answer, now))
+                self._run(
+                    follower, partition_id, handle_list_offsets_response(here, replica, asked, answer, MonotonicMs(now))
+                )
 
 
 def _topic_and_number(topic: str | None, partition: int | str | None) -> tuple[str | None, int | None]:
@@ -372,7 +376,7 @@ def _topic_and_number(topic: str | None, partition: int | str | None) -> tuple[s
 
 
 def _without_times(nodes: list[tuple[MetadataImage, dict[PartitionId, Partition[EpochLog]]]]) -> list[Any]:
-    """What of brokers can settle: everything but the times of the fetches that leaders remember."""
+    """The part of brokers that can settle: everything but the times of the fetches that leaders remember."""
     return [
         (image, [(id_, replica._replace(followers=_ends(replica))) for id_, replica in replicas.items()])
         for image, replicas in nodes

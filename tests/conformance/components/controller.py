@@ -3,21 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
-from spec.controller.decisions import effective_min_isr, records_of_departure
-from spec.controller.partitions import (
+from kspec.spec.controller.decisions import effective_min_isr, records_of_departure
+from kspec.spec.controller.partitions import (
     handle_alter_partition,
     handle_alter_partition_reassignments,
-    handle_create_topics,
     handle_elect_leaders,
 )
-from spec.controller.protocol import ControllerSettings
-from spec.controller.rules.brokers import Departure
-from spec.controller.state import ControllerStep, decide
-from spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.metadata import (
+from kspec.spec.controller.protocol import ControllerSettings
+from kspec.spec.controller.rules.brokers import IncarnationChange
+from kspec.spec.controller.state import ControllerStep, decide
+from kspec.spec.controller.topics.creation import handle_create_topics
+from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.messages.topics.create_topics import CreateTopicsRequest, NewTopic, ReplicaAssignment
+from kspec.spec.metadata import (
     BrokerRegistrationChangeRecord,
     LeaderRecoveryState,
     MetadataRecord,
@@ -25,21 +25,21 @@ from spec.metadata import (
     broker_of,
     partition_of,
 )
-from spec.releases.kraft import KRAFT_4_0
-from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, PartitionEpoch, PartitionId
-from tests.conformance.components import Answer, ById, Unordered
+from kspec.spec.releases.kraft import KRAFT_4_0
+from kspec.spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, MonotonicMs, PartitionEpoch, PartitionId, TopicId
+from tests.conformance.components import BrokerIds, ById, VectorAnswer
 from tests.conformance.outcomes import UnsupportedError
-from tests.spec.controller_driver import TIMEOUT_MS, Driver, answer_of, records_of
+from tests.spec.controller_driver import TIMEOUT_MS, ControllerDriver, answer_of, records_of
 
 FIRST_WITH_INELIGIBLE_REPLICA = 2
 """The version of AlterPartition since which a leader knows that error."""
 
 
-class Controller:
+class ControllerOfVectors:
     """`controller`: the partitions of the topic are numbered as they are created."""
 
     def __init__(self) -> None:
-        self.driver = Driver(KRAFT_4_0, ControllerSettings(session_timeout_ms=TIMEOUT_MS))
+        self.driver = ControllerDriver(KRAFT_4_0, ControllerSettings(session_timeout_ms=TIMEOUT_MS))
 
     def config(self, min_insync_replicas: int = 1, elr_enabled: bool = False, unclean_election: bool = False) -> None:
         self.driver.settings = replace(
@@ -51,10 +51,10 @@ class Controller:
 
     # ---- brokers
 
-    def register_brokers(self, brokers: list[int]) -> Answer:
+    def register_brokers(self, brokers: list[int]) -> VectorAnswer:
         """Each as a new incarnation after a clean stop, so that no partition changes; the first refusal counts."""
         errors = [answer_of(self.driver.register(broker, clean=True)).error.name for broker in brokers]
-        return Answer(next((error for error in errors if error != "NONE"), "NONE"))
+        return VectorAnswer(next((error for error in errors if error != "NONE"), "NONE"))
 
     def unfence_brokers(self, brokers: list[int]) -> None:
         for broker in brokers:
@@ -66,10 +66,10 @@ class Controller:
         self.driver.expire(*[self._known(broker) for broker in brokers])
 
     def shut_down_uncleanly(self, brokers: list[int]) -> None:
-        """What changes when each of these brokers registers after an unclean shutdown."""
+        """Apply the changes when each of these brokers registers after an unclean shutdown."""
         for broker in brokers:
             image = self.driver.image
-            self._write(records_of_departure(self.driver.controller, image, self._known(broker), Departure.UNCLEAN))
+            self._write(records_of_departure(self.driver.controller, image, self._known(broker), IncarnationChange.UNCLEAN))
 
     def in_controlled_shutdown(self, brokers: list[int]) -> None:
         """Only the brokers' registrations say so; the test writes the records itself."""
@@ -90,14 +90,15 @@ class Controller:
 
     # ---- requests
 
-    def create_topic(self, assignment: list[list[int]]) -> Answer:
+    def create_topic(self, assignment: list[list[int]]) -> VectorAnswer:
         """The partitions of the topic, one for each list of replicas."""
-        answer = Answer()
-        for replicas in assignment:
-            partition_id = PartitionId(len(self.driver.image.partitions))
-            request = CreateTopicsRequest(partition_id, tuple(map(BrokerId, replicas)))
-            answer = self._answer(handle_create_topics(self.driver.controller, self.driver.state, request, self._now))
-        return answer
+        given = tuple(ReplicaAssignment(index, tuple(map(BrokerId, replicas))) for index, replicas in enumerate(assignment))
+        number = len(self.driver.image.topics.by_name) + 1
+        new = NewTopic(f"topic-{number}", TopicId(number.to_bytes(16, "big")), assignments=given)
+        request = CreateTopicsRequest((new,))
+        step = handle_create_topics(self.driver.controller, self.driver.state, request, MonotonicMs(self._now))
+        (created,) = answer_of(self.driver.take(step)).topics
+        return VectorAnswer(created.error.name, named={"records": len(records_of(step))})
 
     def alter_partition(
         self,
@@ -110,7 +111,7 @@ class Controller:
         broker_epochs: dict[str, int] | None = None,
         leader_recovery: str = "RECOVERED",
         version: int = 3,
-    ) -> Answer:
+    ) -> VectorAnswer:
         """A leader proposes an ISR; what is not given is as the controller has it.
 
         A broker epoch may be counted from the present one: -1 is that of an earlier incarnation.
@@ -133,31 +134,35 @@ class Controller:
             LeaderRecoveryState[leader_recovery],
             understands_ineligible_replica=version >= FIRST_WITH_INELIGIBLE_REPLICA,
         )
-        return self._answer(handle_alter_partition(self.driver.controller, self.driver.state, request, self._now))
+        return self._answer(
+            handle_alter_partition(self.driver.controller, self.driver.state, request, MonotonicMs(self._now))
+        )
 
-    def elect_leaders(self, partition: int = 0, election: str = "PREFERRED") -> Answer:
+    def elect_leaders(self, partition: int = 0, election: str = "PREFERRED") -> VectorAnswer:
         if election.upper() not in ("PREFERRED", "UNCLEAN"):
             raise UnsupportedError(f"election {election}")
         request = ElectLeadersRequest(PartitionId(partition), unclean=election.upper() == "UNCLEAN")
-        return self._answer(handle_elect_leaders(self.driver.controller, self.driver.state, request, self._now))
+        return self._answer(handle_elect_leaders(self.driver.controller, self.driver.state, request, MonotonicMs(self._now)))
 
-    def reassign(self, replicas: list[int] | None = None, partition: int = 0) -> Answer:
+    def reassign(self, replicas: list[int] | None = None, partition: int = 0) -> VectorAnswer:
         """Move a partition; without replicas, cancel the move."""
         wanted = None if replicas is None else tuple(map(BrokerId, replicas))
         request = AlterPartitionReassignmentsRequest(PartitionId(partition), wanted)
-        step = handle_alter_partition_reassignments(self.driver.controller, self.driver.state, request, self._now)
+        step = handle_alter_partition_reassignments(
+            self.driver.controller, self.driver.state, request, MonotonicMs(self._now)
+        )
         return self._answer(step)
 
-    def balance_leaders(self) -> Answer:
-        return Answer(value=len(records_of(self.driver.balance())))
+    def balance_leaders(self) -> VectorAnswer:
+        return VectorAnswer(value=len(records_of(self.driver.balance())))
 
     @property
     def _now(self) -> int:
         return self.driver.now_ms
 
-    def _answer(self, step: ControllerStep) -> Answer:
+    def _answer(self, step: ControllerStep) -> VectorAnswer:
         error = answer_of(self.driver.take(step)).error
-        return Answer(error.name, named={"records": len(records_of(step))})
+        return VectorAnswer(error.name, named={"records": len(records_of(step))})
 
     # ---- what can be seen
 
@@ -187,5 +192,5 @@ class Controller:
             "partition_epoch": partition.partition_epoch,
             "leader_recovery": partition.recovery.name,
             "effective_min_isr": effective_min_isr(self.driver.settings, partition),
-            **{name: Unordered(sorted(getattr(partition, name))) for name in sets},
+            **{name: BrokerIds(sorted(getattr(partition, name))) for name in sets},
         }

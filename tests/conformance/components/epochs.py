@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from spec.broker.rules.epoch_lookup import (
+from kspec.spec.broker.rules.epoch_lookup import (
     answer_offset_for_leader_epoch,
     look_up_as_released,
     offset_for_leader_epoch_without_log,
 )
-from spec.broker.rules.fencing import check_serves
-from spec.log.batch import Batch
-from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset
-from tests.conformance.components import Answer
+from kspec.spec.broker.rules.fencing import check_serves
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
+from kspec.spec.values import NO_EPOCH, BrokerId, Epoch, LeaderAndIsr, Offset
+from tests.conformance.components import VectorAnswer
 from tests.conformance.outcomes import UnsupportedError
 
 
@@ -105,10 +105,10 @@ def _entry_or_null(entry: EpochEntry) -> list[int] | None:
     return None if entry == NO_ENTRY else [entry.leader_epoch, entry.start_offset]
 
 
-def epoch_end_of(response: OffsetForLeaderEpochResponse) -> Answer:
+def epoch_end_of(response: OffsetForLeaderEpochResponse) -> VectorAnswer:
     """The answer about the end of an epoch, as a pair and by name."""
     epoch, end_offset = response.end
-    return Answer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
+    return VectorAnswer(response.error.name, [epoch, end_offset], {"epoch": epoch, "end_offset": end_offset})
 
 
 class OffsetForLeaderEpochApi:
@@ -147,7 +147,7 @@ class OffsetForLeaderEpochApi:
             self.leader_epoch = Epoch(leader_epoch)
             self.log = self.log.open_epoch(self.leader_epoch) if role == "leader" else self.log
 
-    def offset_for_leader_epoch(self, leader_epoch: int, current_leader_epoch: int | None = None) -> Answer:
+    def offset_for_leader_epoch(self, leader_epoch: int, current_leader_epoch: int | None = None) -> VectorAnswer:
         claimed = NO_EPOCH if current_leader_epoch is None else Epoch(current_leader_epoch)
         return epoch_end_of(self._response(claimed, Epoch(leader_epoch)))
 

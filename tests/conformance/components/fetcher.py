@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from spec.broker.effects import FollowerRequest
-from spec.broker.follower import (
+from kspec.spec.broker.effects import FollowerRequest
+from kspec.spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
@@ -15,40 +15,50 @@ from spec.broker.follower import (
     on_no_answer,
     truncate_by,
 )
-from spec.broker.leader.fetch import read_partition
-from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.broker.partition import Broker, BrokerSettings, Handled, Partition
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.fetcher import (
+from kspec.spec.broker.leader.fetch import read_partition
+from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from kspec.spec.broker.partition import Broker, BrokerSettings, Handled, Partition
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.fetcher import (
     NOT_FETCHING,
-    Asked,
     FetchState,
     FetchStatus,
+    PendingFetch,
     Truncation,
     awake,
     is_fetching,
-    needs_no_answer,
     started,
 )
-from spec.broker.rules.followers import Follower
-from spec.broker.rules.truncation import truncation_step
-from spec.log.algebra import Log, LogT
-from spec.log.batch import Batches
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.releases.broker import BROKER_2_7, BROKER_3_9
-from spec.step import Reply
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset, PartitionId
+from kspec.spec.broker.rules.followers import Follower
+from kspec.spec.broker.rules.truncation import truncation_step
+from kspec.spec.log.algebra import Log, LogT
+from kspec.spec.log.batch import Batches
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.releases.broker import BROKER_2_7, BROKER_3_9
+from kspec.spec.step import Reply
+from kspec.spec.values import (
+    NO_EPOCH,
+    UNDEFINED_EPOCH_END,
+    BrokerId,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    MonotonicMs,
+    Offset,
+    PartitionId,
+)
 from tests.conformance.components import Anything
 from tests.conformance.components.batches import LIMIT, at_most, batch_of, batches_of
 from tests.conformance.outcomes import UnsupportedError
 from tests.conformance.vocabulary import bind, error_name, in_snake_case
+from tests.limits.turns import Turns
 
 FOLLOWER, LEADER = BrokerId(0), BrokerId(1)
-NOW = 1
+NOW = MonotonicMs(1)
 ThreadStep = Callable[[], None]
 
 APIS = ("fetch", "offset_for_leader_epoch", "list_offsets_latest", "list_offsets_earliest")
@@ -183,7 +193,10 @@ class Fetcher:
         offset_for_leader_epoch_supported: bool = True,
         truncate_on_fetch: bool = True,
     ) -> None:
-        """What Kafka's test switches off. Whoever cannot ask about epochs is too old to truncate by a fetch's answer."""
+        """Switch off the same as Kafka's test.
+
+        A follower that cannot ask about epochs is too old to truncate by a fetch's answer.
+        """
         self.asks_for_epochs = offset_for_leader_epoch_supported
         if not (offset_for_leader_epoch_supported and truncate_on_fetch):
             self.mode(truncate_on_fetch=False)
@@ -197,7 +210,7 @@ class Fetcher:
         re_add: dict[str, Any] | None = None,
         remove_partition: bool = False,
     ) -> None:
-        """What happens before the answer about an epoch arrives. Such a thread asks even if its log has no epoch."""
+        """Set the event before the answer about an epoch arrives. Such a thread asks even if its log has no epoch."""
 
         def meanwhile() -> None:
             if remove_partition:
@@ -237,7 +250,7 @@ class Fetcher:
         raise UnsupportedError(f"step {name}")
 
     def _passes(self, *steps: str) -> None:
-        """Whatever is to happen during one of these steps of the thread happens, once."""
+        """Let the event that is set for one of these steps of the thread happen, once."""
         for step in (*steps, "any"):
             for happens in self.meanwhile.pop(step, []):
                 happens()
@@ -268,7 +281,9 @@ class Fetcher:
             self.partition = self.partition._replace(fetcher=awake(self.partition.fetcher, NOW))
             if self.partition.fetcher.status == FetchStatus.FETCHING:
                 self._exchange()
+            turns = Turns()
             while self.partition.fetcher.status in (FetchStatus.FINDING_END, FetchStatus.FINDING_START):
+                turns.go()
                 self._exchange()
 
     def do_work_by_mode(self, truncate_on_fetch: int, otherwise: int) -> None:
@@ -284,7 +299,9 @@ class Fetcher:
     def _truncate(self) -> None:
         """Ask, or truncate without asking. Kafka's test can make a thread ask about an undefined epoch."""
         fetcher = self.partition.fetcher
-        if not self.asks_for_epochs or (not self.asks_without_epoch and needs_no_answer(fetcher, self.partition.local.log)):
+        if not self.asks_for_epochs or (
+            not self.asks_without_epoch and self.protocol.needs_no_answer(fetcher, self.partition.local.log)
+        ):
             self._passes("truncate_to_high_watermark")
             old = OldFormatLog(*self.partition.local.log)
             local = self.partition.local._replace(log=old)
@@ -305,11 +322,11 @@ class Fetcher:
                 self.corrupt_fetches -= 1
                 self._run(on_no_answer(broker, partition, NOW))
             case FetchResponse():
-                self._run(handle_fetch_response(broker, partition, Asked(asked_in, asked_at), answer, NOW))
+                self._run(handle_fetch_response(broker, partition, PendingFetch(asked_in, asked_at), answer, NOW))
             case OffsetForLeaderEpochResponse():
-                self._run(handle_offset_for_leader_epoch_response(broker, partition, Asked(asked_in), answer, NOW))
+                self._run(handle_offset_for_leader_epoch_response(broker, partition, PendingFetch(asked_in), answer, NOW))
             case ListOffsetsResponse():
-                self._run(handle_list_offsets_response(broker, partition, Asked(asked_in), answer, NOW))
+                self._run(handle_list_offsets_response(broker, partition, PendingFetch(asked_in), answer, NOW))
 
     def _leaders_answer(
         self, request: FollowerRequest, api: str
@@ -372,7 +389,7 @@ def _api(request: FollowerRequest) -> str:
             return "fetch"
         case OffsetForLeaderEpochRequest():
             return "offset_for_leader_epoch"
-        case ListOffsetsRequest(wanted=Wanted.LATEST):
+        case ListOffsetsRequest(wanted=OffsetSpec.LATEST):
             return "list_offsets_latest"
     return "list_offsets_earliest"
 

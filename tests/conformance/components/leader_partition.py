@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from spec.broker.effects import AnswerProducer, CloseConnection
-from spec.broker.leader.fetch import after_noted_fetch, handle_fetch, note_fetch, read_partition
-from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
-from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import (
+from kspec.spec.broker.effects import AnswerProducer, CloseConnection
+from kspec.spec.broker.leader.fetch import after_noted_fetch, handle_fetch, note_fetch, read_partition
+from kspec.spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import (
     Broker,
     BrokerSettings,
     Handled,
@@ -21,15 +21,15 @@ from spec.broker.partition import (
     min_isr_of,
     role_of,
 )
-from spec.broker.roles import become_follower, become_leader
-from spec.broker.rules.fencing import accept_any_replica_epoch
-from spec.broker.rules.isr.membership import any_replica_is_eligible, out_of_sync
-from spec.broker.rules.isr.proposal import maximal_isr, nothing_pending
-from spec.broker.rules.isr.request import ask_for_eligible_isr
-from spec.broker.rules.offsets import low_watermark
-from spec.log.batch import Batch
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.local_log import (
+from kspec.spec.broker.roles import become_follower, become_leader
+from kspec.spec.broker.rules.fencing import accept_any_replica_epoch
+from kspec.spec.broker.rules.isr.membership import any_replica_is_eligible, out_of_sync
+from kspec.spec.broker.rules.isr.proposal import maximal_isr, nothing_pending
+from kspec.spec.broker.rules.isr.request import ask_for_eligible_isr
+from kspec.spec.broker.rules.offsets import low_watermark
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.log.local_log import (
     LocalLog,
     append_fetched,
     high_watermark_from_checkpoint,
@@ -37,15 +37,15 @@ from spec.log.local_log import (
     restart,
     set_high_watermark,
 )
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
-from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from spec.messages.produce import ProduceRequest, ProduceResponse
-from spec.metadata import BrokerRegistration, PartitionRegistration
-from spec.releases.broker import BROKER_3_9
-from spec.step import Reply, SendToController
-from spec.values import (
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
+from kspec.spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kspec.spec.messages.produce import ProduceRequest, ProduceResponse
+from kspec.spec.metadata import BrokerRegistration, PartitionRegistration
+from kspec.spec.releases.broker import BROKER_3_9
+from kspec.spec.step import Reply, SendToController
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
@@ -59,13 +59,14 @@ from spec.values import (
     Epoch,
     Error,
     Incarnation,
+    MonotonicMs,
     Offset,
     PartitionEpoch,
     PartitionId,
     ProducerEpoch,
     ProducerId,
 )
-from tests.conformance.components import Answer, ById, Found, Unordered, refused
+from tests.conformance.components import BrokerIds, ById, FoundPair, VectorAnswer, refused
 from tests.conformance.components.batches import batch_of, batches_of
 from tests.conformance.components.epochs import epoch_end_of
 from tests.conformance.components.logs import appended_at, entries_of, follower_json, read_from
@@ -114,15 +115,15 @@ OF_OTHER_LAYERS = {
 """Errors that no rule of replication names; to a leader that asked for an ISR all of them are any other error."""
 
 
-WANTED: dict[int | str, Wanted] = {
-    "latest": Wanted.LATEST,
-    -1: Wanted.LATEST,
-    "earliest": Wanted.EARLIEST,
-    -2: Wanted.EARLIEST,
-    "earliest_local": Wanted.EARLIEST,
-    -4: Wanted.EARLIEST,
+WANTED: dict[int | str, OffsetSpec] = {
+    "latest": OffsetSpec.LATEST,
+    -1: OffsetSpec.LATEST,
+    "earliest": OffsetSpec.EARLIEST,
+    -2: OffsetSpec.EARLIEST,
+    "earliest_local": OffsetSpec.EARLIEST,
+    -4: OffsetSpec.EARLIEST,
 }
-"""What a ListOffsets request asks for, by name or by the timestamp that stands for it."""
+"""The offset that a ListOffsets request asks for, by name or by the timestamp that stands for it."""
 
 
 def ids_of(brokers: list[int]) -> frozenset[BrokerId]:
@@ -212,7 +213,7 @@ class LeaderPartition:
     def update_hw(self, offset: int) -> None:
         self.partition = self.partition._replace(local=set_high_watermark(self.partition.local, Offset(offset)))
 
-    def increment_log_start(self, offset: int) -> Answer:
+    def increment_log_start(self, offset: int) -> VectorAnswer:
         moved = move_start(self.partition.local, Offset(offset))
         self.partition = self.partition._replace(local=moved.local)
         return refused(moved.error)
@@ -220,7 +221,7 @@ class LeaderPartition:
     def truncate_fully(self, offset: int) -> None:
         self.partition = self.partition._replace(local=restart(self.partition.local, Offset(offset)))
 
-    def append_follower(self, base_offset: int | None = None, count: int = 1, leader_epoch: int = 0) -> Answer:
+    def append_follower(self, base_offset: int | None = None, count: int = 1, leader_epoch: int = 0) -> VectorAnswer:
         """Append at an offset, or at the end; in Kafka's test a batch of no epoch has epoch 0."""
         base = self._end if base_offset is None else Offset(base_offset)
         appended = append_fetched(self.partition.local, base, (batch_of(count, leader_epoch),))
@@ -240,14 +241,14 @@ class LeaderPartition:
         adding: list[int] | None = None,
         removing: list[int] | None = None,
         checkpointed_hw: int | None = None,
-    ) -> Answer:
+    ) -> VectorAnswer:
         if leader not in (None, self.broker.self_id):
             raise UnsupportedError(f"leader {leader} on broker {self.broker.self_id}")
         led = leads(self.broker, self.partition)
         announced = self._announced(self.broker.self_id, leader_epoch, isr, replicas, partition_epoch, adding, removing)
         self._open_log(checkpointed_hw)
-        taken = self._take(announced, lambda: become_leader(self.broker, self.partition, announced, self.now))
-        return Answer(value=taken and not led, named={"is_new_leader": taken and not led})
+        taken = self._take(announced, lambda: become_leader(self.broker, self.partition, announced, MonotonicMs(self.now)))
+        return VectorAnswer(value=taken and not led, named={"is_new_leader": taken and not led})
 
     def make_follower(
         self,
@@ -260,13 +261,13 @@ class LeaderPartition:
         adding: list[int] | None = None,
         removing: list[int] | None = None,
         checkpointed_hw: int | None = None,
-    ) -> Answer:
+    ) -> VectorAnswer:
         epoch_before = self.partition.leader_epoch
         announced = self._announced(BrokerId(leader), leader_epoch, isr, replicas, partition_epoch, adding, removing)
         self._open_log(checkpointed_hw)
         taken = self._take(announced, lambda: become_follower(self.broker, self.partition, announced))
         new_epoch = taken and leader_epoch > epoch_before
-        return Answer(value=new_epoch, named={"new_epoch": new_epoch})
+        return VectorAnswer(value=new_epoch, named={"new_epoch": new_epoch})
 
     def _open_log(self, checkpointed_hw: int | None) -> None:
         """The partition opens its log when it first has a role; the high watermark is then the checkpointed one."""
@@ -329,7 +330,7 @@ class LeaderPartition:
         producer_epoch: int = NO_PRODUCER_EPOCH,
         first_seq: int = NO_SEQUENCE,
         transactional: bool = False,
-    ) -> Answer:
+    ) -> VectorAnswer:
         """Produce a batch; a transactional one opens a transaction, which no operation ends."""
         times = timestamps if timestamps is not None else [-1] * (1 if count is None else count)
         if producer_id != NO_PRODUCER_ID and first_seq == NO_SEQUENCE:
@@ -338,7 +339,7 @@ class LeaderPartition:
         self.requests += 1
         request = ProduceRequest(self.requests, acks, Batch(len(times), NO_EPOCH, NO_VALUE, *producer))
         base_offset = self.partition.local.log.end_offset
-        step = handle_produce(self.broker, self.partition, request, self.now)
+        step = handle_produce(self.broker, self.partition, request, MonotonicMs(self.now))
         self._run(step)
         if self.partition.local.log.end_offset > base_offset:
             self.timestamps |= {base_offset + position: time for position, time in enumerate(times)}
@@ -346,16 +347,16 @@ class LeaderPartition:
                 self.partition = self.partition._replace(first_unstable_offset=base_offset)
         return self.produce_answer(pending=base_offset)
 
-    def produce_answer(self, request: int | None = None, pending: int | None = None) -> Answer:
+    def produce_answer(self, request: int | None = None, pending: int | None = None) -> VectorAnswer:
         """The answer to a produce request, by default the last; `pending` is what a request without one may tell."""
         number = self.requests if request is None else request
         waiting = [asked.appended.base_offset for asked in self.partition.waiting if asked.request == number]
         answer = self.answers.get(number)
         if answer is not None:
-            return Answer(answer.error.name, "answered", {"base_offset": answer.base_offset, "answered": True})
+            return VectorAnswer(answer.error.name, "answered", {"base_offset": answer.base_offset, "answered": True})
         if number in self.closed:
-            return Answer("CONNECTION_CLOSED", "answered", {"answered": True})
-        return Answer(value="waiting", named={"base_offset": next(iter(waiting), pending), "answered": False})
+            return VectorAnswer("CONNECTION_CLOSED", "answered", {"answered": True})
+        return VectorAnswer(value="waiting", named={"base_offset": next(iter(waiting), pending), "answered": False})
 
     def fetch_follower(
         self,
@@ -365,7 +366,7 @@ class LeaderPartition:
         last_fetched_epoch: int | None = None,
         log_start: int = 0,
         broker_epoch: int | None = None,
-    ) -> Answer:
+    ) -> VectorAnswer:
         run = BrokerEpoch(replica + DEFAULT_BROKER_EPOCH if broker_epoch is None else broker_epoch)
         fetch = FetchPosition(self._epoch(current_leader_epoch), Offset(fetch_offset), epoch_or_none(last_fetched_epoch))
         request = FetchRequest(BrokerId(replica), fetch, run, Offset(log_start))
@@ -373,16 +374,16 @@ class LeaderPartition:
         if self.epoch_race is not None:
             answer = self._fetch_during_race(request, *self.epoch_race)
         else:
-            answer = self._run(handle_fetch(self.broker, self.partition, request, self.now))
+            answer = self._run(handle_fetch(self.broker, self.partition, request, MonotonicMs(self.now)))
         return _fetched(answer, fetch_offset, leader_end)
 
     def _fetch_during_race(self, request: FetchRequest, broker: BrokerId, epoch: BrokerEpoch) -> FetchResponse:
         """The parts of a fetch one by one, with other metadata between what is noted and what follows from it."""
         answer = read_partition(self.broker, self.partition, request)
-        noted = note_fetch(self.broker, self.partition, request, self.now)
+        noted = note_fetch(self.broker, self.partition, request, MonotonicMs(self.now))
         self._register(broker, broker_epoch=epoch)
         self.epoch_race = None
-        self._run(after_noted_fetch(self.broker, self.partition, noted, request.replica, self.now))
+        self._run(after_noted_fetch(self.broker, self.partition, noted, request.replica, MonotonicMs(self.now)))
         return answer
 
     def fetch_consumer(
@@ -392,7 +393,7 @@ class LeaderPartition:
         client_metadata: bool = False,
         isolation: str = "read_uncommitted",
         last_fetched_epoch: int | None = None,
-    ) -> Answer:
+    ) -> VectorAnswer:
         reads = ISOLATION.get(isolation.lower(), Isolation.LOG_END)
         if reads == Isolation.LOG_END:
             raise UnsupportedError(f"isolation {isolation} of a consumer")
@@ -403,7 +404,9 @@ class LeaderPartition:
             has_client_metadata=client_metadata,
         )
         leader_end = self._end
-        return _fetched(self._run(handle_fetch(self.broker, self.partition, request, self.now)), fetch_offset, leader_end)
+        return _fetched(
+            self._run(handle_fetch(self.broker, self.partition, request, MonotonicMs(self.now))), fetch_offset, leader_end
+        )
 
     def list_offsets(
         self,
@@ -411,23 +414,25 @@ class LeaderPartition:
         isolation: str | None = None,
         current_leader_epoch: int | str | None = None,
         only_leader: bool = True,
-    ) -> Answer:
+    ) -> VectorAnswer:
         name = None if isolation is None else isolation.lower()
         if name not in ISOLATION:
             raise UnsupportedError(f"isolation {isolation}")
-        wanted = WANTED.get(timestamp.lower() if isinstance(timestamp, str) else timestamp, Wanted.BY_TIMESTAMP)
+        wanted = WANTED.get(timestamp.lower() if isinstance(timestamp, str) else timestamp, OffsetSpec.BY_TIMESTAMP)
         request = ListOffsetsRequest(wanted, self._epoch(current_leader_epoch), ISOLATION[name])
-        found = self._found(timestamp) if request.wanted == Wanted.BY_TIMESTAMP else NOT_FOUND
+        found = self._found(timestamp) if request.wanted == OffsetSpec.BY_TIMESTAMP else NOT_FOUND
         listed = self._run(
-            handle_list_offsets(self.broker, self.partition, request._replace(leader_only=only_leader), self.now, found)
+            handle_list_offsets(
+                self.broker, self.partition, request._replace(leader_only=only_leader), MonotonicMs(self.now), found
+            )
         )
         offset = None if listed.offset == UNKNOWN_OFFSET else listed.offset
         named = {
             "offset": offset,
             "leader_epoch": None if listed.leader_epoch == NO_EPOCH else listed.leader_epoch,
-            "timestamp": self.timestamps.get(listed.offset, -1) if request.wanted == Wanted.BY_TIMESTAMP else -1,
+            "timestamp": self.timestamps.get(listed.offset, -1) if request.wanted == OffsetSpec.BY_TIMESTAMP else -1,
         }
-        return Answer(listed.error.name, offset, named)
+        return VectorAnswer(listed.error.name, offset, named)
 
     def _epoch(self, epoch: int | str | None) -> Epoch:
         """The epoch of a request: a number, none, or the partition's own."""
@@ -446,25 +451,27 @@ class LeaderPartition:
 
     def offset_for_leader_epoch(
         self, leader_epoch: int = 0, current_leader_epoch: int | str | None = None, only_leader: bool = True
-    ) -> Answer:
+    ) -> VectorAnswer:
         request = OffsetForLeaderEpochRequest(self._epoch(current_leader_epoch), Epoch(leader_epoch))
         response = self._run(
-            handle_offset_for_leader_epoch(self.broker, self.partition, request._replace(leader_only=only_leader), self.now)
+            handle_offset_for_leader_epoch(
+                self.broker, self.partition, request._replace(leader_only=only_leader), MonotonicMs(self.now)
+            )
         )
         return epoch_end_of(response)
 
-    def offset_snapshot(self, current_leader_epoch: int | str | None = None, only_leader: bool = True) -> Answer:
+    def offset_snapshot(self, current_leader_epoch: int | str | None = None, only_leader: bool = True) -> VectorAnswer:
         claimed = self._epoch(current_leader_epoch)
         serves = self.broker.protocol.serves
         error = serves(self.broker.self_id, role_of(self.partition), claimed, only_leader)
         local = self.partition.local
         offsets = {"log_start": local.log.start_offset, "leo": local.log.end_offset, "hw": local.high_watermark}
-        return Answer(error.name, named=offsets | {"lso": last_stable_offset_of(self.partition)})
+        return VectorAnswer(error.name, named=offsets | {"lso": last_stable_offset_of(self.partition)})
 
     # ---- ISR
 
     def maybe_shrink_isr(self) -> None:
-        self._run(consider_shrinking(self.broker, self.partition, self.now))
+        self._run(consider_shrinking(self.broker, self.partition, MonotonicMs(self.now)))
 
     def alter_partition_complete(self, new_partition_epoch: int, isr: list[int] | None = None) -> None:
         request, before = self._next_proposal(), self.partition.isr.isr
@@ -489,7 +496,7 @@ class LeaderPartition:
         return self.proposals.pop(0)
 
     def _answer(self, request: AlterPartitionRequest, response: AlterPartitionResponse) -> None:
-        self._run(handle_alter_partition_response(self.broker, self.partition, request, response, self.now))
+        self._run(handle_alter_partition_response(self.broker, self.partition, request, response, MonotonicMs(self.now)))
 
     # ---- what can be seen
 
@@ -515,12 +522,12 @@ class LeaderPartition:
     def _assignment(self) -> dict[str, Any]:
         announced = self.announced
         if announced is None:
-            return {"assigned_replicas": [], "adding": Unordered(), "removing": Unordered(), "assignment": None}
+            return {"assigned_replicas": [], "adding": BrokerIds(), "removing": BrokerIds(), "assignment": None}
         ongoing = bool(announced.adding or announced.removing)
         return {
-            "assigned_replicas": Unordered(announced.replicas),
-            "adding": Unordered(announced.adding),
-            "removing": Unordered(announced.removing),
+            "assigned_replicas": BrokerIds(announced.replicas),
+            "adding": BrokerIds(announced.adding),
+            "removing": BrokerIds(announced.removing),
             "assignment": "OngoingReassignmentState" if ongoing else "SimpleAssignmentState",
         }
 
@@ -530,8 +537,8 @@ class LeaderPartition:
         kind = "PendingShrinkIsr" if isr.pending_isr < isr.isr else "PendingExpandIsr"
         leading, size = leads(self.broker, self.partition), len(isr.isr)
         return {
-            "isr": Unordered(sorted(isr.isr)),
-            "maximal_isr": Unordered(sorted(maximal_isr(isr))),
+            "isr": BrokerIds(sorted(isr.isr)),
+            "maximal_isr": BrokerIds(sorted(maximal_isr(isr))),
             "inflight": not nothing_pending(isr),
             "pending": "CommittedPartitionState" if nothing_pending(isr) else kind,
             "pending_alter": len(self.proposals),
@@ -539,7 +546,7 @@ class LeaderPartition:
             "expands": self.isr_changes["expands"],
             "shrinks": self.isr_changes["shrinks"],
             "failures": self.isr_changes["failures"],
-            "sent_isr": None if sent is None else Unordered(sorted(member.broker for member in sent.isr)),
+            "sent_isr": None if sent is None else BrokerIds(sorted(member.broker for member in sent.isr)),
             "sent_broker_epochs": None
             if sent is None
             else {str(member.broker): member.broker_epoch for member in sorted(sent.isr)},
@@ -552,26 +559,26 @@ class LeaderPartition:
         followers, isr = self.partition.followers, self.partition.isr
         lag = self.broker.settings.max_lag
         end = self.partition.local.log.end_offset
-        fallen_behind = out_of_sync(isr.isr, self.broker.self_id, followers, end, self.now, lag)
+        fallen_behind = out_of_sync(isr.isr, self.broker.self_id, followers, end, MonotonicMs(self.now), lag)
         states = {str(follower.broker): follower_json(follower.state) for follower in followers}
         for state in states.values():
             state["last_caught_up_rel"] = state["last_caught_up"] - START_OF_TIME
             state["last_fetch_time_rel"] = state["last_fetch_time"] - START_OF_TIME
         return {
             "replicas": ById(states),
-            "remote_replicas": Unordered(sorted(follower.broker for follower in followers)),
-            "out_of_sync": Unordered(sorted(fallen_behind)) if nothing_pending(isr) else [],
+            "remote_replicas": BrokerIds(sorted(follower.broker for follower in followers)),
+            "out_of_sync": BrokerIds(sorted(fallen_behind)) if nothing_pending(isr) else [],
         }
 
 
-def _fetched(answer: FetchResponse, fetch_offset: int, leader_end: Offset) -> Answer:
-    """What a fetch answers, by name; `leo` is the leader's log end when it read."""
+def _fetched(answer: FetchResponse, fetch_offset: int, leader_end: Offset) -> VectorAnswer:
+    """The answer to a fetch, by name; `leo` is the leader's log end when it read."""
     named = {
-        "diverging_epoch": Found([] if answer.diverging.leader_epoch == NO_EPOCH else answer.diverging),
+        "diverging_epoch": FoundPair([] if answer.diverging.leader_epoch == NO_EPOCH else answer.diverging),
         "hw": answer.high_watermark,
         "leo": leader_end if answer.error == Error.NONE else UNKNOWN_OFFSET,
         "log_start": answer.log_start_offset,
         "lso": answer.last_stable_offset,
         **read_from(fetch_offset, answer.records),
     }
-    return Answer(answer.error.name, "nonempty" if answer.records else "empty", named)
+    return VectorAnswer(answer.error.name, "nonempty" if answer.records else "empty", named)

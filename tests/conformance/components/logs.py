@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from spec.broker.rules.fencing import check_replica_epoch
-from spec.broker.rules.followers import (
+from kspec.spec.broker.rules.fencing import check_replica_epoch
+from kspec.spec.broker.rules.followers import (
     NEVER_FETCHED,
     UNKNOWN_FOLLOWER,
     FollowerFetch,
@@ -13,10 +13,10 @@ from spec.broker.rules.followers import (
     is_caught_up,
     reset_follower,
 )
-from spec.broker.rules.high_watermark import leader_high_watermark
-from spec.broker.rules.reading import visible_end
-from spec.log.batch import Batches, count_records
-from spec.log.checkpoint_files import (
+from kspec.spec.broker.rules.high_watermark import leader_high_watermark
+from kspec.spec.broker.rules.reading import visible_end
+from kspec.spec.log.batch import Batches, count_records
+from kspec.spec.log.checkpoint_files import (
     OffsetEntry,
     Offsets,
     epochs_from_text,
@@ -24,9 +24,9 @@ from spec.log.checkpoint_files import (
     offsets_from_text,
     offsets_to_text,
 )
-from spec.log.epoch_history import EpochEntry, EpochHistory
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.local_log import (
+from kspec.spec.log.epoch_history import EpochEntry, EpochHistory
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.log.local_log import (
     LocalLog,
     append_in_order,
     move_start,
@@ -37,7 +37,7 @@ from spec.log.local_log import (
     set_high_watermark,
     truncate,
 )
-from spec.log.producers import (
+from kspec.spec.log.producers import (
     LAST_SEQUENCE,
     ProducerBatch,
     Producers,
@@ -48,20 +48,21 @@ from spec.log.producers import (
     entry_of,
     remember,
 )
-from spec.messages.fetch import NO_LIMIT, Isolation
-from spec.metadata import BrokerRegistration
-from spec.values import (
+from kspec.spec.messages.fetch import NO_LIMIT, Isolation
+from kspec.spec.metadata import BrokerRegistration
+from kspec.spec.values import (
     NO_PRODUCER_EPOCH,
     BrokerEpoch,
     BrokerId,
     Epoch,
     Error,
     Incarnation,
+    MonotonicMs,
     Offset,
     ProducerEpoch,
     ProducerId,
 )
-from tests.conformance.components import Answer, ById, Found, Records, refused
+from tests.conformance.components import ById, FoundPair, Records, VectorAnswer, refused
 from tests.conformance.components.batches import LIMIT, at_most, batch_of
 from tests.conformance.outcomes import UnsupportedError
 
@@ -77,13 +78,13 @@ def entries_of(history: EpochHistory) -> dict[str, Any]:
     }
 
 
-def appended_at(base_offset: Offset, count: int, error: Error = Error.NONE) -> Answer:
+def appended_at(base_offset: Offset, count: int, error: Error = Error.NONE) -> VectorAnswer:
     named = {"base_offset": base_offset, "last_offset": base_offset + count - 1}
-    return Answer(error.name, [base_offset, base_offset + count - 1], named)
+    return VectorAnswer(error.name, [base_offset, base_offset + count - 1], named)
 
 
 def read_from(offset: int, records: Batches) -> dict[str, Any]:
-    """What a vector may ask of a read, by name."""
+    """Values that a vector may ask of a read, by name."""
     count = count_records(records)
     epochs = [batch.leader_epoch for batch in records]
     return {
@@ -103,7 +104,7 @@ OTHER_ISOLATIONS = {
 }
 
 
-class Log:
+class LogOfVectors:
     """`log`: Kafka's `UnifiedLog` is `LocalLog`, here over an epoch history."""
 
     def __init__(self) -> None:
@@ -114,13 +115,13 @@ class Log:
         hw = self.local.high_watermark
         return {"leo": log.end_offset, "hw": hw, "lso": hw, "log_start": log.start_offset} | entries_of(log.epoch_history)
 
-    def append_leader(self, count: int = 1, leader_epoch: int = 0, times: int = 1) -> Answer:
+    def append_leader(self, count: int = 1, leader_epoch: int = 0, times: int = 1) -> VectorAnswer:
         base_offset = self.local.log.end_offset
         for _ in range(at_most(LIMIT, times)):
             self.local = self.local._replace(log=self.local.log.append((batch_of(count, leader_epoch),)))
         return appended_at(base_offset, count * times)
 
-    def append_follower(self, base_offset: int | None = None, count: int = 1, leader_epoch: int = 0) -> Answer:
+    def append_follower(self, base_offset: int | None = None, count: int = 1, leader_epoch: int = 0) -> VectorAnswer:
         """Append at an offset, or at the end; in Kafka's test a batch of no epoch has epoch 0."""
         base = self.local.log.end_offset if base_offset is None else Offset(base_offset)
         appended = append_in_order(self.local, base, (batch_of(count, leader_epoch),))
@@ -135,19 +136,19 @@ class Log:
         before = self.local.high_watermark
         return after if (after := self.update_hw(offset)) != before else None
 
-    def maybe_increment_hw(self, offset: int) -> Answer:
+    def maybe_increment_hw(self, offset: int) -> VectorAnswer:
         """The high watermark before, null if it stays. Kafka refuses one beyond the end with an exception."""
         before = self.local
         if offset > before.log.end_offset:
-            return Answer("ILLEGAL_ARGUMENT")
+            return VectorAnswer("ILLEGAL_ARGUMENT")
         risen = leader_high_watermark(before.high_watermark, before.log.end_offset, (Offset(offset),), may_advance=True)
         self.local = raise_high_watermark(before, risen)
-        return Answer(value=before.high_watermark if self.local != before else None)
+        return VectorAnswer(value=before.high_watermark if self.local != before else None)
 
-    def increment_log_start(self, offset: int) -> Answer:
+    def increment_log_start(self, offset: int) -> VectorAnswer:
         moved = move_start(self.local, Offset(offset))
         changed, self.local = moved.local != self.local, moved.local
-        return Answer(moved.error.name, changed)
+        return VectorAnswer(moved.error.name, changed)
 
     def truncate_to(self, offset: int) -> None:
         self.local = truncate(self.local, Offset(offset))
@@ -167,7 +168,7 @@ class Log:
         """Delete what lies before an offset, as far as it is committed."""
         self.local = move_start(self.local, retention_offset(self.local, Offset(offset))).local
 
-    def read(self, offset: int, isolation: str | None = "log_end", count: int = NO_LIMIT) -> Answer:
+    def read(self, offset: int, isolation: str | None = "log_end", count: int = NO_LIMIT) -> VectorAnswer:
         name = isolation.lower() if isolation is not None else "log_end"
         isolations = {known.name.lower(): known for known in Isolation} | OTHER_ISOLATIONS
         if name not in isolations:
@@ -175,7 +176,7 @@ class Log:
         log, high_watermark = self.local
         end = visible_end(isolations[name], log.end_offset, high_watermark, high_watermark)
         found = read(log, Offset(offset), end, count)
-        return Answer(found.error.name, "nonempty" if found.records else "empty", read_from(offset, found.records))
+        return VectorAnswer(found.error.name, "nonempty" if found.records else "empty", read_from(offset, found.records))
 
     def end_offset_for(self, epoch: int) -> list[int]:
         return list(self.local.log.end_offset_for_epoch(Epoch(epoch)))
@@ -198,19 +199,21 @@ class ReplicaState:
 
     def update_fetch_state(
         self, time: int, fetch_offset: int, follower_log_start: int, leader_end_offset: int, broker_epoch: int = -1
-    ) -> Answer:
+    ) -> VectorAnswer:
         brokers = (BrokerRegistration(self.SELF, self.broker_epoch, Incarnation(0), fenced=False),)
         error = check_replica_epoch(brokers, self.SELF, BrokerEpoch(broker_epoch))
         if error == Error.NONE:
             ends = Offset(fetch_offset), Offset(follower_log_start), Offset(leader_end_offset)
-            self.follower = after_fetch(self.follower, FollowerFetch(time, *ends, BrokerEpoch(broker_epoch)))
+            self.follower = after_fetch(self.follower, FollowerFetch(MonotonicMs(time), *ends, BrokerEpoch(broker_epoch)))
         return refused(error)
 
     def reset(self, time: int, leader_end_offset: int, is_new_leader: bool, in_isr: bool) -> None:
-        self.follower = reset_follower(self.follower, time, in_isr, Offset(leader_end_offset), not is_new_leader)
+        self.follower = reset_follower(
+            self.follower, MonotonicMs(time), in_isr, Offset(leader_end_offset), not is_new_leader
+        )
 
     def is_caught_up(self, time: int, leader_end_offset: int, max_lag_ms: int = 30_000) -> bool:
-        return is_caught_up(self.follower, Offset(leader_end_offset), time, max_lag_ms)
+        return is_caught_up(self.follower, Offset(leader_end_offset), MonotonicMs(time), max_lag_ms)
 
 
 def follower_json(follower: FollowerState) -> dict[str, Any]:
@@ -227,7 +230,7 @@ def follower_json(follower: FollowerState) -> dict[str, Any]:
 ORIGINS = ("client", "replication", "coordinator", "raft_leader")
 
 
-class ProducerState:
+class ProducerStateOfVectors:
     """`producer_state`: Kafka's `ProducerStateManager` with the duplicate check of `UnifiedLog` before it."""
 
     def __init__(self) -> None:
@@ -262,9 +265,9 @@ class ProducerState:
         base_offset: int | None = None,
         last_seq: int | None = None,
         times: int = 1,
-    ) -> Answer:
+    ) -> VectorAnswer:
         """Append a batch, or several in a row; only a client's is compared with earlier ones."""
-        answer, first = Answer(), first_seq
+        answer, first = VectorAnswer(), first_seq
         size = batch_of(count if last_seq is None else (last_seq - first_seq) % (LAST_SEQUENCE + 1) + 1, 0).record_count
         for _ in range(at_most(LIMIT, times)):
             batch = ProducerBatch(ProducerId(producer_id), ProducerEpoch(producer_epoch), first, size)
@@ -273,7 +276,7 @@ class ProducerState:
             first += size
         return answer
 
-    def _append(self, wanted: ProducerBatch, origin: str, skip_duplicate_check: bool) -> Answer:
+    def _append(self, wanted: ProducerBatch, origin: str, skip_duplicate_check: bool) -> VectorAnswer:
         if origin not in ORIGINS:
             raise UnsupportedError(f"origin {origin}")
         self.last_producer = wanted.producer_id
@@ -289,11 +292,11 @@ class ProducerState:
         return _append_info(wanted, error, duplicate=False)
 
 
-def _append_info(batch: ProducerBatch, error: Error, duplicate: bool) -> Answer:
+def _append_info(batch: ProducerBatch, error: Error, duplicate: bool) -> VectorAnswer:
     ends = [batch.base_offset, batch.last_offset]
-    first = Found(ends if duplicate else [])
+    first = FoundPair(ends if duplicate else [])
     named = {"base_offset": ends[0], "last_offset": ends[1], "offsets": ends, "duplicate": first, "duplicate_of": first}
-    return Answer(error.name, ends, named | {"appended": not duplicate and error == Error.NONE})
+    return VectorAnswer(error.name, ends, named | {"appended": not duplicate and error == Error.NONE})
 
 
 class CheckpointFile:
@@ -305,40 +308,40 @@ class CheckpointFile:
     def final_state(self) -> dict[str, Any]:
         return {"text": self.text}
 
-    def write_epochs(self, entries: list[list[int]]) -> Answer:
+    def write_epochs(self, entries: list[list[int]]) -> VectorAnswer:
         history = EpochHistory(tuple(EpochEntry(Epoch(epoch), Offset(start)) for epoch, start in entries))
         return self._written(epochs_to_text(history))
 
-    def read_epochs(self) -> Answer:
+    def read_epochs(self) -> VectorAnswer:
         return self.parse_epochs(self.text)
 
-    def parse_epochs(self, text: str) -> Answer:
+    def parse_epochs(self, text: str) -> VectorAnswer:
         found = epochs_from_text(text)
         return self._found(found.error, [list(pair) for pair in found.history.pairs])
 
-    def write_offsets(self, entries: list[list[Any]]) -> Answer:
+    def write_offsets(self, entries: list[list[Any]]) -> VectorAnswer:
         found = tuple(OffsetEntry(topic, partition, Offset(offset)) for topic, partition, offset in entries)
         return self._written(offsets_to_text(found))
 
-    def read_offsets(self) -> Answer:
+    def read_offsets(self) -> VectorAnswer:
         return self.parse_offsets(self.text)
 
-    def parse_offsets(self, text: str) -> Answer:
+    def parse_offsets(self, text: str) -> VectorAnswer:
         found: Offsets = offsets_from_text(text)
         return self._found(found.error, [list(entry) for entry in found.entries])
 
-    def parse_clean_shutdown(self, text: str) -> Answer:
+    def parse_clean_shutdown(self, text: str) -> VectorAnswer:
         """JSON is read by a library; what else is in there does not matter."""
         try:
             fields = json.loads(text)
         except json.JSONDecodeError:
-            return Answer(Error.KAFKA_STORAGE_ERROR.name)
+            return VectorAnswer(Error.KAFKA_STORAGE_ERROR.name)
         known = isinstance(fields, dict) and fields.get("version") == 0
-        return Answer(value=fields.get("brokerEpoch")) if known else Answer(Error.KAFKA_STORAGE_ERROR.name)
+        return VectorAnswer(value=fields.get("brokerEpoch")) if known else VectorAnswer(Error.KAFKA_STORAGE_ERROR.name)
 
-    def _written(self, text: str) -> Answer:
+    def _written(self, text: str) -> VectorAnswer:
         self.text = text
-        return Answer(named={"text": text})
+        return VectorAnswer(named={"text": text})
 
-    def _found(self, error: Error, entries: list[list[Any]]) -> Answer:
-        return Answer(value=entries) if error == Error.NONE else Answer(Error.KAFKA_STORAGE_ERROR.name)
+    def _found(self, error: Error, entries: list[list[Any]]) -> VectorAnswer:
+        return VectorAnswer(value=entries) if error == Error.NONE else VectorAnswer(Error.KAFKA_STORAGE_ERROR.name)

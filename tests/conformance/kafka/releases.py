@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kafka.jars import POM, TOOLS, Jars, KafkaMissingError, fetch_command, find_jars, java
+from kspec.conformance.kafka.jars import POM, TOOLS, Jars, KafkaMissingError, fetch_command, find_jars, java
 
 NEWEST, OLD = "4.4.0", "3.9.2"
 

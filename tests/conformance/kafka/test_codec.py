@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from conformance.kafka.codec import LEADER_CHANGE, Codec, batches_in
-from impl.wire.schema import Schema
-from impl.wire.values import DecodeError, Message
+from kspec.conformance.kafka.codec import LEADER_CHANGE, Codec, batches_in
+from kspec.impl.wire.schema import Schema
+from kspec.impl.wire.values import DecodeError, Message
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kafka.jars import POM, TOOLS, Jars, KafkaMissingError, cache_folder, fetch_command, find_jars, java
+from kspec.conformance.kafka.jars import POM, TOOLS, Jars, KafkaMissingError, cache_folder, fetch_command, find_jars, java
 
 
 def test_what_is_no_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

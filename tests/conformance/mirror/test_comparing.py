@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from conformance.mirror.comparing import first_difference, in_words
-from conformance.mirror.runs import rules_of
-from conformance.mirror.translation import OtherRecord
-from spec.controller.state import Answer
-from spec.messages.administration.create_topics import CreateTopicsRequest
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from spec.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Offset, PartitionEpoch, PartitionId
+from kspec.conformance.mirror.comparing import first_difference, in_words
+from kspec.conformance.mirror.runs import rules_of
+from kspec.conformance.mirror.taking import MirroredAnswer
+from kspec.conformance.mirror.translation import OtherRecord
+from kspec.model_check.models.parts import creation_of
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Error, Offset, PartitionEpoch, PartitionId
 
 RULES = rules_of("4.4.0")
 PARTITION = PartitionId(0)
@@ -67,7 +67,7 @@ def test_of_a_refusal_only_the_error_counts() -> None:
         ),
         (BEAT, (ALIVE, ()), (ALIVE._replace(is_fenced=False), ()), "caught_up: caught_up_with_registration"),
         (
-            CreateTopicsRequest(PARTITION, (ONE,)),
+            creation_of((ONE,)),
             (DONE, ()),
             (DONE, (OtherRecord("AccessControlEntryRecord", "…"),)),
             "handle_create_topics",
@@ -75,7 +75,7 @@ def test_of_a_refusal_only_the_error_counts() -> None:
     ],
 )
 def test_each_difference_names_its_rule(
-    request_: Any, expected: tuple[Answer, Any], observed: tuple[Answer, Any], rule: str
+    request_: Any, expected: tuple[MirroredAnswer, Any], observed: tuple[MirroredAnswer, Any], rule: str
 ) -> None:
     found = first_difference(RULES, request_, expected, observed)
     assert found is not None

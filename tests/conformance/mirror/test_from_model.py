@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.mirror.from_model import NoRunError, Taking, model_for, read_run, run_of_model, walk
-from conformance.mirror.moves import CreatePartition, Heartbeat, Propose, Reassign
-from conformance.mirror.named import NAMED
-from conformance.mirror.runs import rules_of, run_as_json
-from model_check.core.exploration import TraceStep
-from model_check.traces.itf import as_itf
-from spec.values import BrokerId
+from kspec.conformance.mirror.from_model import ModelAction, UnusableRunError, model_for, read_run, run_of_model, walk
+from kspec.conformance.mirror.moves import CreatePartition, Heartbeat, Propose, Reassign
+from kspec.conformance.mirror.named import NAMED
+from kspec.conformance.mirror.runs import rules_of, run_as_json
+from kspec.model_check.core.exploration import TraceStep
+from kspec.model_check.traces.itf import as_itf
+from kspec.spec.values import BrokerId
 
 RULES = rules_of("4.4.0")
 SMALL = {"brokers": 3, "replicas": 3, "reassignments": 1, "fencings": 2}
@@ -19,9 +19,9 @@ SMALL = {"brokers": 3, "replicas": 3, "reassignments": 1, "fencings": 2}
 ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
 
 ELECTED = [
-    Taking("CreatePartition", {"replicas": (1, 2, 3)}),
-    Taking("Fence", {"broker": 1, "successor": 3}),
-    Taking("AlterIsr", {"member": 2, "successor": 3}),
+    ModelAction("CreatePartition", {"replicas": (1, 2, 3)}),
+    ModelAction("Fence", {"broker": 1, "successor": 3}),
+    ModelAction("AlterIsr", {"member": 2, "successor": 3}),
 ]
 
 
@@ -46,8 +46,8 @@ def test_another_preferred_replica_is_a_reassignment_before() -> None:
 
 
 def test_a_step_that_the_rules_do_not_take() -> None:
-    with pytest.raises(NoRunError, match=r"step 2, Unfence.* is not possible with the rules of 4\.3"):
-        run_of_model("odd", [ELECTED[0], Taking("Unfence", {"broker": 1, "successor": 1})], RULES, SMALL)
+    with pytest.raises(UnusableRunError, match=r"step 2, Unfence.* is not possible with the rules of 4\.3"):
+        run_of_model("odd", [ELECTED[0], ModelAction("Unfence", {"broker": 1, "successor": 1})], RULES, SMALL)
 
 
 def test_walks_are_runs_and_the_same_seed_is_the_same_walk() -> None:
@@ -84,6 +84,6 @@ def test_files_of_each_kind(tmp_path: Path) -> None:
 def test_what_is_no_run_is_one_line(tmp_path: Path, content: str) -> None:
     file = tmp_path / "odd.json"
     file.write_text(content)
-    with pytest.raises(NoRunError) as raised:
+    with pytest.raises(UnusableRunError) as raised:
         read_run(file, RULES, {})
     assert "\n" not in str(raised.value)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kafka.jars import KafkaMissingError
-from conformance.mirror.named import NAMED
-from conformance.mirror.runs import rules_of, run_from_json
-from conformance.mirror.session import Task, choose, replay_all, telling_apart
-from spec.mutation import weaken
-from spec.releases.kraft import KRAFT_NEXT
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.conformance.kafka.jars import KafkaMissingError
+from kspec.conformance.mirror.named import NAMED
+from kspec.conformance.mirror.runs import rules_of, run_from_json
+from kspec.conformance.mirror.session import Task, choose, replay_all, telling_apart
+from kspec.spec.mutation import weaken
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 from tests.model_check.commands import Command
 
@@ -97,8 +97,8 @@ def test_missing_jars_are_one_line(kspec: Command, monkeypatch: pytest.MonkeyPat
     def missing(release: str) -> None:
         raise KafkaMissingError(f"the jars of Kafka {release} are not there")
 
-    monkeypatch.setattr("conformance.kafka.jars.find_jars", missing)
-    monkeypatch.setattr("conformance.kafka.jars.java", lambda: "java")
+    monkeypatch.setattr("kspec.conformance.kafka.jars.find_jars", missing)
+    monkeypatch.setattr("kspec.conformance.kafka.jars.java", lambda: "java")
     done = kspec("world", "mirror", "elections")
     assert done.mistake == (3, 1)
     assert "the jars of Kafka 4.4.0 are not there" in done.stderr

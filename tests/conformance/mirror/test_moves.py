@@ -2,13 +2,13 @@
 
 import pytest
 
-from conformance.mirror.moves import (
+from kspec.conformance.mirror.moves import (
     MOVES,
     CreatePartition,
-    Fault,
     Heartbeat,
     Move,
     NoMoveError,
+    ProposalFault,
     Propose,
     ProposeAgain,
     Reassign,
@@ -17,19 +17,19 @@ from conformance.mirror.moves import (
     move_from_json,
     move_in_words,
 )
-from conformance.mirror.named import NAMED
-from conformance.mirror.requests import set_up
-from conformance.mirror.runs import Run, rules_of, run_as_json, run_from_json
-from conformance.mirror.taking import ImpossibleMoveError, Known, request_of, taken
-from spec.messages.alter_partition import AlterPartitionRequest
-from spec.values import NO_BROKER_EPOCH, BrokerId, Error
+from kspec.conformance.mirror.named import NAMED
+from kspec.conformance.mirror.requests import set_up
+from kspec.conformance.mirror.runs import MirrorRun, rules_of, run_as_json, run_from_json
+from kspec.conformance.mirror.taking import ControllerKnowledge, ImpossibleMoveError, request_of, taken
+from kspec.spec.messages.alter_partition import AlterPartitionRequest
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerId, Error
 
 ONE, TWO, THREE = BrokerId(1), BrokerId(2), BrokerId(3)
-CONTROLLER = Run("", ()).controller(rules_of("4.4.0"))
+CONTROLLER = MirrorRun("", ()).controller(rules_of("4.4.0"))
 
 
-def after(*moves: Move) -> Known:
-    known = set_up(Run("", ()), CONTROLLER)
+def after(*moves: Move) -> ControllerKnowledge:
+    known = set_up(MirrorRun("", ()), CONTROLLER)
     for move in moves:
         known = taken(CONTROLLER, known, request_of(known, move)).known
     return known
@@ -38,34 +38,34 @@ def after(*moves: Move) -> Known:
 CREATED = after(CreatePartition((ONE, TWO, THREE)))
 
 
-def answered(known: Known, move: Move) -> Error:
+def answered(known: ControllerKnowledge, move: Move) -> Error:
     return taken(CONTROLLER, known, request_of(known, move)).answer.error
 
 
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (Fault.NONE, Error.NONE),
-        (Fault.STALE_BROKER_EPOCH, Error.STALE_BROKER_EPOCH),
-        (Fault.EARLIER_LEADER_EPOCH, Error.FENCED_LEADER_EPOCH),
-        (Fault.LATER_LEADER_EPOCH, Error.NOT_CONTROLLER),
-        (Fault.EARLIER_PARTITION_EPOCH, Error.INVALID_UPDATE_VERSION),
-        (Fault.LATER_PARTITION_EPOCH, Error.NOT_CONTROLLER),
-        (Fault.NOT_THE_LEADER, Error.INVALID_REQUEST),
-        (Fault.WITHOUT_THE_LEADER, Error.INVALID_REQUEST),
-        (Fault.STALE_MEMBER, Error.INELIGIBLE_REPLICA),
-        (Fault.MEMBER_WITHOUT_EPOCH, Error.NONE),
-        (Fault.RECOVERING, Error.INVALID_REQUEST),
-        (Fault.UNKNOWN_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION),
+        (ProposalFault.NONE, Error.NONE),
+        (ProposalFault.STALE_BROKER_EPOCH, Error.STALE_BROKER_EPOCH),
+        (ProposalFault.EARLIER_LEADER_EPOCH, Error.FENCED_LEADER_EPOCH),
+        (ProposalFault.LATER_LEADER_EPOCH, Error.NOT_CONTROLLER),
+        (ProposalFault.EARLIER_PARTITION_EPOCH, Error.INVALID_UPDATE_VERSION),
+        (ProposalFault.LATER_PARTITION_EPOCH, Error.NOT_CONTROLLER),
+        (ProposalFault.NOT_THE_LEADER, Error.INVALID_REQUEST),
+        (ProposalFault.WITHOUT_THE_LEADER, Error.INVALID_REQUEST),
+        (ProposalFault.STALE_MEMBER, Error.INELIGIBLE_REPLICA),
+        (ProposalFault.MEMBER_WITHOUT_EPOCH, Error.NONE),
+        (ProposalFault.RECOVERING, Error.INVALID_REQUEST),
+        (ProposalFault.UNKNOWN_PARTITION, Error.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_each_fault_of_a_proposal_has_its_error(fault: Fault, error: Error) -> None:
+def test_each_fault_of_a_proposal_has_its_error(fault: ProposalFault, error: Error) -> None:
     assert answered(CREATED, Propose((THREE,), fault)) == error
 
 
 def test_every_fault_has_a_case() -> None:
     mark = test_each_fault_of_a_proposal_has_its_error.pytestmark[0]  # type: ignore[attr-defined]  # pytest puts it there
-    assert {fault for fault, _ in mark.args[1]} == set(Fault)
+    assert {fault for fault, _ in mark.args[1]} == set(ProposalFault)
 
 
 def test_a_proposal_knows_the_present_epochs() -> None:
@@ -119,7 +119,7 @@ def test_words_leave_out_what_is_usual() -> None:
     assert move_in_words(Heartbeat(THREE)) == "Heartbeat(3)"
     assert move_in_words(Heartbeat(THREE, want_fence=True)) == "Heartbeat(3; want fence)"
     assert move_in_words(Reassign((ONE, TWO))) == "Reassign(1, 2)"
-    assert move_in_words(Propose((TWO,), Fault.RECOVERING)) == "Propose(2; as recovering)"
+    assert move_in_words(Propose((TWO,), ProposalFault.RECOVERING)) == "Propose(2; as recovering)"
     assert move_in_words(Register(ONE, clean=True)) == "Register(1; clean)"
 
 

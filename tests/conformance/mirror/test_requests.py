@@ -2,24 +2,24 @@
 
 from functools import cache
 
-from conformance.mirror.moves import CreatePartition, Fault, Heartbeat, Move, Propose, Register
-from conformance.mirror.named import NAMED
-from conformance.mirror.outcomes import action_of
-from conformance.mirror.requests import Explored, covering, explore, pairs_of, set_up, state_of, tells_apart
-from conformance.mirror.runs import Run, rules_of
-from conformance.mirror.session import Chosen, choose, settings_of, telling_apart
-from conformance.mirror.taking import request_of, taken
-from spec.controller.protocol import ControllerProtocol
-from spec.mutation import weaken
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.values import BrokerId
+from kspec.conformance.mirror.moves import CreatePartition, Heartbeat, Move, ProposalFault, Propose, Register
+from kspec.conformance.mirror.named import NAMED
+from kspec.conformance.mirror.outcomes import action_of
+from kspec.conformance.mirror.requests import RequestGraph, covering, explore, pairs_of, set_up, state_of, tells_apart
+from kspec.conformance.mirror.runs import MirrorRun, rules_of
+from kspec.conformance.mirror.session import RunSelection, choose, settings_of, telling_apart
+from kspec.conformance.mirror.taking import request_of, taken
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.mutation import weaken
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.values import BrokerId
 
 RULES = rules_of("4.4.0")
-TEMPLATE = Run("ELR", ())
+TEMPLATE = MirrorRun("ELR", ())
 
 
 @cache
-def explored() -> Explored:
+def explored() -> RequestGraph:
     return explore(TEMPLATE, RULES, 40)
 
 
@@ -37,7 +37,7 @@ def test_every_run_ends_with_its_pair() -> None:
 
 def test_every_kind_of_move_and_every_fault_is_in_the_graph() -> None:
     actions = {action for action, _ in explored().found}
-    assert {action_of(Propose((BrokerId(1),), fault)) for fault in Fault} <= actions
+    assert {action_of(Propose((BrokerId(1),), fault)) for fault in ProposalFault} <= actions
     assert {action_of(Heartbeat(BrokerId(1), behind=True)), action_of(Register(BrokerId(1), again=True))} <= actions
 
 
@@ -73,7 +73,7 @@ def test_states_forget_epochs_and_which_broker_is_which() -> None:
 
 def test_a_mutant_is_told_apart_by_some_run() -> None:
     runs = (made() for made in NAMED.values())
-    chosen = Chosen((*runs, *covering(explored().found, TEMPLATE, RULES)), 0, 0, frozenset())
+    chosen = RunSelection((*runs, *covering(explored().found, TEMPLATE, RULES)), 0, 0, frozenset())
     told = {task.name: task.run for task in telling_apart(chosen, RULES, CONTROLLER_MUTANTS)}
     assert len(told) == 10, "those that change one of the release's rules"
     assert sum(run is not None for run in told.values()) >= 8

@@ -1,21 +1,21 @@
-"""Which studies are stories: each study is one, or a reason is given."""
+"""Studies as stories: each study is one, or a reason is given."""
 
 import pytest
 
-from conformance.story.acts import ACTS
-from conformance.story.catalogue import NOT_SHOWN, STORIES, WHAT_IS_WRONG, page, story_named
-from conformance.story.telling import SENTENCES
-from conformance.story.words import UnknownStoryError
-from model_check.reports.studies.catalogue import STUDIES
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.names import RELEASES
+from kspec.conformance.story.catalogue import NOT_ON_PROCESSES, STORIES, WHAT_IS_WRONG, page, story_named
+from kspec.conformance.story.errors import UnknownStoryError
+from kspec.conformance.story.rendering import SENTENCES
+from kspec.conformance.story.steps import STEP_FUNCTIONS
+from kspec.model_check.reports.studies.catalogue import STUDIES
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.names import RELEASES
 from tests.places import DOCS
 
 
 def test_each_study_is_a_story_or_has_a_reason() -> None:
     names = {study.name for study in STUDIES}
-    assert STORIES.keys() | NOT_SHOWN.keys() == names
-    assert STORIES.keys() & NOT_SHOWN.keys() == set()
+    assert STORIES.keys() | NOT_ON_PROCESSES.keys() == names
+    assert STORIES.keys() & NOT_ON_PROCESSES.keys() == set()
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -43,4 +43,4 @@ def test_the_table_in_the_docs_is_what_the_command_prints() -> None:
 
 
 def test_each_step_that_processes_take_has_a_sentence() -> None:
-    assert SENTENCES.keys() == ACTS.keys()
+    assert SENTENCES.keys() == STEP_FUNCTIONS.keys()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.cluster.running import KSPEC, alive, is_free, kspec, until
+from tests.trials.cluster.running import KSPEC, alive, is_free, kspec, until
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="NOT RUN: who opens a connection is read in /proc"),
+    pytest.mark.skipif(sys.platform != "linux", reason="NOT RUN: the process of a connection is read in /proc"),
     pytest.mark.xdist_group("story"),
 ]
 """In one group: each takes twenty ports that are free, and two at a time may take the same."""
@@ -36,6 +36,7 @@ def test_the_loss_of_kip_101_happens_with_0_10_and_not_with_0_11() -> None:
     assert max(map(len, told.stdout.splitlines())) <= 130
 
 
+@pytest.mark.nightly
 def test_a_proposal_that_was_granted_is_dropped_with_the_mutant_and_not_without() -> None:
     told = kspec("cluster", "--story", "rolled-back-proposal", "--port", ports())
     assert told.returncode == 0, told.stdout + told.stderr
@@ -48,6 +49,13 @@ def test_a_story_by_rules_that_do_not_fail_is_not_told() -> None:
     told = kspec("cluster", "--story", "kip-101-loss", "--release", "0.11", "--port", ports())
     assert told.returncode == 1
     assert "did not go as told: kip-101-loss: AcknowledgedOnLeader holds by the rules of release 0.11" in told.stdout
+
+
+def test_a_simulated_cluster_tells_the_same_story() -> None:
+    told = kspec("simulate-cluster", "--story", "acks-1")
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "AcknowledgedOnLeader fails: m1 was acknowledged at offset 0, and leader 2 does not have it." in told.stdout
+    assert told.stdout.rstrip().endswith("Nothing is lost, and the logs agree.")
 
 
 @pytest.mark.parametrize(

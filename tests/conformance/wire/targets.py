@@ -7,11 +7,12 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from conformance.wire.cases.suite import all_documents
-from conformance.wire.run.results import Result, Status
-from conformance.wire.run.runner import Naming, Suite, SuiteRun, find_target
-from conformance.wire.run.versions import Choice, in_versions
-from conformance.wire.run.words import failure_in_words
+from kspec.conformance.wire.cases.suite import all_documents
+from kspec.conformance.wire.run.results import Result, Status
+from kspec.conformance.wire.run.runner import find_target
+from kspec.conformance.wire.run.suite_run import NameSpace, Suite, SuiteRun
+from kspec.conformance.wire.run.versions import Choice, in_versions
+from kspec.conformance.wire.run.words import failure_in_words
 from tests.impl.broker.process import COMMAND
 
 SECONDS = 60.0
@@ -44,7 +45,7 @@ def run_on(
     async def work() -> list[Result]:
         target = await find_target("127.0.0.1", port, seconds)
         suite = Suite(in_versions(cases, versions, target.offered), 8, {}, again)
-        return await SuiteRun(target, suite, Naming(secrets.token_hex(3)), lambda result: None).run()
+        return await SuiteRun(target, suite, NameSpace(secrets.token_hex(3)), lambda result: None).run()
 
     return asyncio.run(work())
 
@@ -57,7 +58,7 @@ def assert_all_pass(results: Sequence[Result], may_lack: tuple[str, ...] = ()) -
 
 
 class Kspec(NamedTuple):
-    """What came of a command: its exit status, and what it said."""
+    """The result of a command: its exit status, and its output."""
 
     status: int
     out: str

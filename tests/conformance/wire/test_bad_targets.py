@@ -115,6 +115,14 @@ def test_nobody_listens() -> None:
     assert "it does not take a connection" in done.err
 
 
+def test_a_dead_target_is_told_before_cases_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with listening(closes_at_once) as port:
+        done = run(port, "--case", "frames/alive/alive")
+    assert (done.status, len(done.err.splitlines())) == (3, 1)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_target_that_dies_is_one_line_and_status_3() -> None:
     with listening(dies_after_api_versions, connections=1) as port:
         done = run(port, "--case", "topics/create.slash/invalid-topic-exception")

@@ -9,16 +9,16 @@ import crc32c
 import pytest
 from click.testing import CliRunner
 
-from conformance.wire.cases.document import FORMAT, versions_with
-from conformance.wire.run.checking import differences
-from conformance.wire.run.rendering import UnknownHoleError, filled, rendered
-from impl.records.batch import header_at, is_intact
-from impl.wire.apis import MEMBER_APIS
-from impl.wire.frames import read_header
-from impl.wire.reading import read_message
-from impl.wire.schema import schema
-from impl.wire.values import Message
-from model_check.cli.conformance.commands import conformance
+from kspec.cli.conformance.commands import conformance
+from kspec.conformance.wire.cases.document import FORMAT, versions_with
+from kspec.conformance.wire.run.checking import differences
+from kspec.conformance.wire.run.rendering import UnknownHoleError, filled, rendered
+from kspec.impl.records.batch import header_at, is_intact
+from kspec.impl.wire.apis import APIS
+from kspec.impl.wire.frames import read_header
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.schema import schema
+from kspec.impl.wire.values import Message
 from tests.conformance.wire.targets import documents
 
 KNOWN: dict[str, Any] = {
@@ -31,11 +31,15 @@ KNOWN: dict[str, Any] = {
     "now": 1_700_000_000_000,
     "broker_id": 3,
     "producer_id": 4711,
+    "producer_id_2": 4712,
+    "topic_id_2": bytes(range(16, 32)),
+    "internal_id": bytes(range(32, 48)),
     "session_id": 99,
     "epoch_0": 8,
     "epoch_1": 10,
     "epoch_2": 12,
     "older_epoch": 7,
+    "epoch": 13,
     **{f"member_{client}{number}": f"member-{client}-{number}" for client in "ABC" for number in (1, 2)},
 }
 
@@ -61,7 +65,7 @@ def test_the_bytes_of_every_version_say_what_the_fields_say() -> None:
             values = filled(step["request"], KNOWN)
             for version, parts in step["bytes"].items():
                 frame = memoryview(rendered(parts, KNOWN))
-                header = read_header(frame, MEMBER_APIS)
+                header = read_header(frame, APIS)
                 assert (header.key, header.version, header.correlation) == (step["key"], int(version), 77)
                 message, end = read_message(f"{step['api']}Request", int(version), frame, header.body)
                 assert end == len(frame)
@@ -76,7 +80,7 @@ def test_bytes_that_are_no_request_are_sent_as_they_are() -> None:
     frame = rendered(step["bytes"]["9"], KNOWN)
     assert (step["raw"], step["api"]) == (True, "Metadata")
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-    header = read_header(memoryview(frame)[4:], MEMBER_APIS)
+    header = read_header(memoryview(frame)[4:], APIS)
     assert (header.key, header.version, header.correlation) == (3, 9, 77)
 
 
@@ -100,7 +104,7 @@ def test_a_batch_is_intact_once_its_holes_are_filled() -> None:
     records = filled(step["request"], KNOWN)["topic_data"][0]["partition_data"][0]["records"]
     header = header_at(records)
     assert is_intact(records, header)
-    assert (header.producer_id, header.max_timestamp) == (4711, 1_700_000_000_000)
+    assert (header.producer_id, header.max_timestamp) == (4711, 1_700_000_000_001)
 
 
 def test_what_nobody_has_told_is_an_error() -> None:

@@ -1,17 +1,25 @@
 """The runner in Go gives the same verdict of every case as the one in Python, and the same exit statuses."""
 
+import gzip
+import json
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
-from conformance.wire.run.results import Result
-from conformance.wire.run.runner import needs_restart
-from conformance.wire.run.versions import Choice
+from kspec.conformance.wire.cases.archive import archived, read_archive
+from kspec.conformance.wire.cases.document import FORMAT
+from kspec.conformance.wire.cases.suite import SuiteContent, digest_of, whole_suite
+from kspec.conformance.wire.run.results import Result
+from kspec.conformance.wire.run.runner import needs_restart
+from kspec.conformance.wire.run.versions import Choice
+from tests.conformance.wire.run.commanded import CommandedAction
+from tests.conformance.wire.run.frail_broker import NO_API, started
 from tests.conformance.wire.targets import SECONDS, SOON, documents, kspec, run_on
 from tests.impl.broker.process import BrokerProcess
 from tests.places import REPOSITORY
@@ -22,7 +30,7 @@ SOURCE = REPOSITORY / "conformance" / "runners" / "go"
 
 
 class Go(NamedTuple):
-    """The runner as a program, and the folder with the cases."""
+    """The runner as a program, and the archive with the cases of today."""
 
     program: Path
     cases: Path
@@ -40,8 +48,8 @@ def go(tmp_path_factory: pytest.TempPathFactory) -> Go:
     build = ["go", "build", "-buildvcs=false", "-o", str(folder / "runner"), "."]
     done = subprocess.run(build, cwd=SOURCE, capture_output=True, text=True, timeout=5 * SECONDS, check=False)
     assert done.returncode == 0, done.stderr
-    assert kspec("conformance", "generate", "--out", str(folder / "cases")).status == 0
-    return Go(folder / "runner", folder / "cases")
+    assert kspec("conformance", "generate", "--archive", str(folder / "cases.tar.gz")).status == 0
+    return Go(folder / "runner", folder / "cases.tar.gz")
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +112,140 @@ def test_bad_usage_is_status_2(go: Go, more: tuple[str, ...]) -> None:
 def test_a_name_alone_means_that_case(go: Go, broker: BrokerProcess) -> None:
     name = "producing/idempotent.again/duplicate"
     assert verdicts(go.run(broker.address, "--case", name).stdout) == {name: "pass"}
+
+
+INSIDE = SOURCE / "level0" / "cases.tar.gz"
+"""The suite that is built into the runner. It is written anew for a release, and may be older than the cases of today."""
+
+
+def bare(go: Go, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([str(go.program), *arguments], capture_output=True, text=True, timeout=5 * SECONDS, check=False)
+
+
+def test_the_cases_are_inside(go: Go) -> None:
+    suite = read_archive(INSIDE)
+    assert suite.contents["format"] == FORMAT
+    assert bare(go, "--list").stdout.split() == [one["name"] for one in suite.documents]
+    assert bare(go, "--version").stdout.startswith(suite.title)
+
+
+@pytest.mark.nightly
+def test_the_cases_inside_are_those_of_today() -> None:
+    """`kspec conformance generate --archive conformance/runners/go/level0/cases.tar.gz` writes them."""
+    assert read_archive(INSIDE).title == whole_suite().title
+
+
+def test_a_folder_does_as_well(go: Go, tmp_path: Path) -> None:
+    assert kspec("conformance", "generate", "--out", str(tmp_path / "cases")).status == 0
+    assert bare(go, "--cases", str(tmp_path / "cases"), "--version").stdout.startswith(whole_suite().title)
+
+
+def test_cases_that_restart_the_broker_pass_too(go: Go, tmp_path: Path) -> None:
+    with (
+        BrokerProcess(tmp_path / "logs", "--release", "4.4", traced=False) as broker,
+        CommandedAction(tmp_path, broker.restart) as restart,
+    ):
+        done = go.run(broker.address, "--case", "leader-epochs/end-of-epoch", "--restart", restart.command, "--strict")
+    assert done.returncode == 0, done.stderr
+    assert restart.taken == 2
+    assert set(verdicts(done.stdout).values()) == {"pass"}
+
+
+ALIVE, UNKNOWN, OVERSIZED = "frames/alive/alive", "frames/frame.unknown-api/closed", "frames/frame.oversized/closed"
+
+
+def test_a_broker_that_ends_is_told_apart_and_the_others_go_on(go: Go, tmp_path: Path) -> None:
+    with started({NO_API}) as broker, CommandedAction(tmp_path, broker.start_again) as again:
+        at, file = f"127.0.0.1:{broker.port}", tmp_path / "junit.xml"
+        done = go.run(at, "--case", "frames/", "--timeout", "2s", "--start", again.command, "--junit", str(file))
+    found = verdicts(done.stdout)
+    assert (done.returncode, again.taken) == (1, 2)  # once to find out which one, once behind it
+    assert [name for name, status in found.items() if status == "stops answering"] == [UNKNOWN]
+    assert (found[ALIVE], found[OVERSIZED]) == ("pass", "unlike Kafka")
+    (suite,) = ElementTree.parse(file).getroot()
+    failed = {one.get("name"): one.find("failure") for one in suite if one.find("failure") is not None}
+    assert int(suite.get("failures", 0)) == len(failed)
+    told = failed[UNKNOWN]
+    assert told is not None
+    assert (told.get("type"), len(suite)) == ("stops answering", len(found))
+    for part in (
+        "rule     spec.broker.clients.versions:judge_version",
+        "Kafka    ",
+        "sent     0000",
+        "again    kspec-runner ",
+    ):
+        assert part in str(told.text)
+
+
+def test_failures_that_are_known_are_allowed_and_one_that_is_none_is_told(go: Go, tmp_path: Path) -> None:
+    file = tmp_path / "known"
+    file.write_text(f"# of 2030\n{UNKNOWN} bug 7\n{ALIVE} bug 8\n", encoding="utf-8")
+    with started({NO_API}) as broker, CommandedAction(tmp_path, broker.start_again) as again:
+        given = ("--timeout", "2s", "--start", again.command, "--allow", str(file))
+        first = go.run(f"127.0.0.1:{broker.port}", "--case", UNKNOWN, *given)
+        second = go.run(f"127.0.0.1:{broker.port}", "--case", ALIVE, *given, "--strict")
+    assert (first.returncode, verdicts(first.stdout)[UNKNOWN]) == (0, "allowed")
+    assert (second.returncode, f"allowed to fail, and passes: {ALIVE}" in second.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("no/such bug 7", "there is no case"), (f"{ALIVE}\n", "no reason is given"), (None, "no such file")],
+)
+def test_known_failures_are_read_closely(go: Go, tmp_path: Path, content: str | None, said: str) -> None:
+    file = tmp_path / "known"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    done = go.run("127.0.0.1:1", "--allow", str(file))
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"text", gzip.compress(b"text" * 400, mtime=0), INSIDE.read_bytes()[:5000]])
+def test_what_is_no_archive_is_one_line_and_status_2(go: Go, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "cases.tar.gz"
+    file.write_bytes(content)
+    done = bare(go, "--cases", str(file), "--list")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert str(file) in done.stderr
+
+
+def test_all_that_a_program_wants_is_in_the_json_file(go: Go, tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    with started({NO_API}) as broker:
+        go.run(f"127.0.0.1:{broker.port}", "--case", OVERSIZED, "--timeout", "2s", "--json", str(file))
+    found = json.loads(file.read_text(encoding="utf-8"))
+    (case,) = found["cases"]
+    assert (found["counts"], case["status"]) == ({"unlike Kafka": 1}, "unlike Kafka")
+    assert case["log"][0]["sent"] == "7fffffff"
+
+
+def made_suite(file: Path) -> None:
+    """A suite of two cases: one has a last look that is not offered, one wants a number of 54 bits."""
+    (alive,) = documents(ALIVE)
+    (look,) = [one for one in documents("offsets/offsets.of-partition/an-offset")[0]["steps"] if one.get("optional")]
+    (step,) = alive["steps"]
+    key = {"path": "api_keys[0].api_key", "one_of": [2**53 + 1], "versions": [0, 4]}
+    cases = [
+        alive | {"steps": [step, look | {"bytes": {version: [] for version in look["bytes"]}}]},
+        alive | {"name": "frames/alive/large", "steps": [step | {"expect": [key]}]},
+    ]
+    entries = [{"file": f"{number}.json", "name": one["name"], "title": ""} for number, one in enumerate(cases)]
+    suite = {"version": "0", "digest": digest_of(cases)}
+    file.write_bytes(archived(SuiteContent(whole_suite().contents | {"cases": entries, "suite": suite}, cases)))
+
+
+def test_a_look_that_is_left_out_is_told_and_numbers_keep_their_bits(go: Go, tmp_path: Path) -> None:
+    file = tmp_path / "made.tar.gz"
+    made_suite(file)
+    with started({NO_API}) as broker:
+        at = ("--bootstrap-server", f"127.0.0.1:{broker.port}", "--cases", str(file), "--case")
+        for strict in (False, True):
+            options = ("--strict",) if strict else ()
+            done = bare(go, *at, ALIVE, *options)
+            assert (done.returncode, verdicts(done.stdout)) == (int(strict), {ALIVE: "pass"})
+            assert "1 pass without a last look: DescribeGroups is not offered" in done.stderr
+            told = kspec("conformance", "run", *at, ALIVE, *options)
+            assert told.status == int(strict)
+            assert "1 pass without a last look: DescribeGroups is not offered" in told.out
+        assert "9007199254740993" in bare(go, *at, "frames/alive/large").stdout

@@ -1,6 +1,6 @@
 """Every known bug has cases that are in the suite, or a reason; and the page has them all."""
 
-from conformance.wire.cases.known_bugs import KNOWN_BUGS, known_bugs_of
+from kspec.conformance.wire.cases.known_bugs import KNOWN_BUGS, known_bugs_of
 from tests.conformance.wire.targets import documents
 from tests.places import DOCS
 

@@ -1,10 +1,10 @@
-"""Which versions of its requests a case is run in, and what is done where a target lacks a request."""
+"""Versions of its requests in which a case is run, and the way out where a target lacks a request."""
 
 from typing import Any
 
 import pytest
 
-from conformance.wire.run.versions import Choice, in_versions, shared, steps_of
+from kspec.conformance.wire.run.versions import Choice, in_versions, shared, steps_of
 
 FETCH, LIST, MADE = 1, 2, 19
 

@@ -2,10 +2,10 @@
 
 import sys
 
-import impl.requests.dispatch
-import impl.server.startup  # noqa: F401 (all that calls the checks is loaded before one is turned off)
-from conformance.wire.choice.weakened import checks, weakened
-from model_check.cli.main import main
+import kspec.impl.requests.dispatch
+import kspec.impl.server.startup  # noqa: F401 (all that calls the checks is loaded before one is turned off)
+from kspec.cli.main import main
+from kspec.conformance.wire.choice.weakened import checks, weakened
 
 if __name__ == "__main__":
     check = checks()[sys.argv.pop(1)]

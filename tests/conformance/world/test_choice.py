@@ -1,25 +1,28 @@
-"""Which runs are replayed: they meet every goal, a weakened rule shows in one, and quick steps are steps."""
+"""Choice of the runs that are replayed: they meet every goal, a weakened rule shows in one, and quick steps are steps."""
 
 from collections import deque
 
 import pytest
 
-from conformance.world.choice.cover import BOUNDS, REGISTRATIONS, Covering, covering_runs, filled_up, some_of
-from conformance.world.choice.goals import Events
-from conformance.world.choice.stepping import Interned, Quick
-from conformance.world.choice.walks import as_far_as_played
-from conformance.world.choice.weakened import telling_runs
-from conformance.world.play.unplayed import asks_at_next_stop, is_played, unplayed
-from conformance.world.runs.run import Move, Run, model_for, trace_of_moves, walk
-from model_check.core.model import Model, State
+from kspec.conformance.world.choice.cover import BOUNDS, REGISTRATIONS, CoveringRun, covering_runs, filled_up, some_of
+from kspec.conformance.world.choice.goals import Events
+from kspec.conformance.world.choice.stepping import Quick, ValueNumbers
+from kspec.conformance.world.choice.walks import as_far_as_replayed
+from kspec.conformance.world.choice.weakened import telling_runs
+from kspec.conformance.world.replay.not_replayed import asks_at_next_stop, is_replayed, not_replayed
+from kspec.conformance.world.runs.run import Move, WorldRun, model_for, trace_of_moves, walk
+from kspec.model_check.core.model import Model, State
+from tests.limits.turns import Turns
 
 TWO = {"elections": 1, "brokers": 2, "endless_lag": True}
 
 
 def reachable(model: Model) -> set[State]:
-    fires = [action.bind() for number, action in enumerate(model.actions) if is_played(action, 1)]
+    fires = [action.bind() for number, action in enumerate(model.actions) if is_replayed(action, 1)]
     found, queue = {model.initial}, deque([model.initial])
+    turns = Turns()
     while queue:
+        turns.go()
         state = queue.popleft()
         for fire in fires:
             after = fire(state)
@@ -30,12 +33,12 @@ def reachable(model: Model) -> set[State]:
 
 
 @pytest.fixture(scope="module")
-def covering() -> list[Covering]:
+def covering() -> list[CoveringRun]:
     return list(covering_runs("4.4.0", [TWO]))
 
 
 @pytest.mark.slow
-def test_every_event_is_in_a_run(covering: list[Covering]) -> None:
+def test_every_event_is_in_a_run(covering: list[CoveringRun]) -> None:
     model = model_for("4.4.0", TWO)
     events = Events(model, 1)
     possible = set()
@@ -49,30 +52,30 @@ def test_every_event_is_in_a_run(covering: list[Covering]) -> None:
     assert len(met) > 20
 
 
-def test_each_run_is_one_and_adds_something(covering: list[Covering]) -> None:
+def test_each_run_is_one_and_adds_something(covering: list[CoveringRun]) -> None:
     for one in covering:
         assert one.goals
         assert trace_of_moves(one.run.model, one.run.moves)[-1].state == one.run.trace[-1].state
-        assert unplayed(one.run) is None
+        assert not_replayed(one.run) is None
     goals = [goal for one in covering for goal in one.goals]
     assert len(goals) == len(set(goals))
 
 
-def test_some_of_them_and_more(covering: list[Covering]) -> None:
+def test_some_of_them_and_more(covering: list[CoveringRun]) -> None:
     assert some_of(covering, 5) == covering[:5]
     more = filled_up("4.4.0", covering, len(covering) + 2)
     assert more[: len(covering)] == covering
     assert [one.run.name for one in more[len(covering) :]] == ["walk-0", "walk-1"]
 
 
-def test_some_are_from_all_bounds_in_turn(covering: list[Covering]) -> None:
+def test_some_are_from_all_bounds_in_turn(covering: list[CoveringRun]) -> None:
     other = [one._replace(run=one.run._replace(name=f"cover-2-{number}")) for number, one in enumerate(covering)]
     assert [one.run.name for one in some_of([*covering, *other], 3)] == ["cover-1-0", "cover-2-0", "cover-1-1"]
 
 
 def test_quick_steps_are_steps() -> None:
     model = model_for("4.4.0", TWO)
-    quick = Quick(model, Interned())
+    quick = Quick(model, ValueNumbers())
     for number in range(5):
         state = model.initial
         packed = quick.initial
@@ -103,16 +106,16 @@ READ = ("ReplayMetadata", {"broker": 1, "decisions": 1})
 STOPS = model_for("4.4.0", {"elections": 0, "clean_shutdowns": 1, "slow_registrations": 1, "brokers": 2, "min_isr": 1})
 
 
-def run_of(*moves: Move) -> Run:
-    return Run("stops", STOPS, trace_of_moves(STOPS, moves), 1)
+def run_of(*moves: Move) -> WorldRun:
+    return WorldRun("stops", STOPS, trace_of_moves(STOPS, moves), 1)
 
 
-def test_a_walk_goes_as_far_as_it_is_played() -> None:
+def test_a_walk_goes_as_far_as_it_is_replayed() -> None:
     create, begin = ("CreatePartition", {"leader": 1}), ("BeginShutdown", {"broker": 1, "successor": 2})
     run = run_of(create, READ, begin, ("StopWithoutLeave", {"broker": 1}))
-    assert unplayed(run) == "a clean stop after five minutes without leave, which no setting shortens"
-    assert as_far_as_played(run).moves == run.moves[:3]
-    assert as_far_as_played(run._replace(real=2)).moves == run.moves
+    assert not_replayed(run) == "a clean stop after five minutes without leave, which no setting shortens"
+    assert as_far_as_replayed(run).moves == run.moves[:3]
+    assert as_far_as_replayed(run._replace(real=2)).moves == run.moves
 
 
 def test_whether_the_broker_asks_before_it_stops_is_known_before_it_starts() -> None:
@@ -131,7 +134,7 @@ def test_whether_the_broker_asks_before_it_stops_is_known_before_it_starts() -> 
 def test_covering_runs_have_each_way_to_stop_and_to_come_back() -> None:
     bounds = {"elections": 0, "clean_shutdowns": 1, **REGISTRATIONS, "brokers": 2, "min_isr": 1, "endless_lag": True}
     runs = [one.run for one in covering_runs("4.4.0", [bounds])]
-    assert [unplayed(run) for run in runs] == [None] * len(runs)
+    assert [not_replayed(run) for run in runs] == [None] * len(runs)
     played = {name for run in runs for name, args in run.moves if args.get("broker") == 1}
     stops, starts = {"BeginShutdown", "StopAtOnce", "StopCleanly", "StopUnheard"}, {"Register", "Start", "RegisterStarted"}
     assert played >= stops | starts | {"RegisterAgain", "TakeFirstImage", "Unfence"}

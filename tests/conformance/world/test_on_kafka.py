@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from conformance.world.choice.cover import covering_runs, some_of
-from conformance.world.play.replay import replay
-from conformance.world.play.verdict import Verdict
-from conformance.world.runs.findings import FINDINGS, control_of, finding_run
-from conformance.world.runs.run import Run, model_for, trace_of_moves, walk
-from conformance.world.session import play_all
-from conformance.world.stage.target import Target
-from conformance.world.stage.world import BrokerGoneError, World
+from kspec.conformance.world.choice.cover import covering_runs, some_of
+from kspec.conformance.world.environment.target import WorldTarget
+from kspec.conformance.world.environment.world import BrokerGoneError, World
+from kspec.conformance.world.replay.replay import replay
+from kspec.conformance.world.replay.verdict import RunVerdict
+from kspec.conformance.world.runs.findings import FINDINGS, control_of, finding_run
+from kspec.conformance.world.runs.run import WorldRun, model_for, trace_of_moves, walk
+from kspec.conformance.world.session import replay_all
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
+from tests.limits.marks import marked
+from tests.limits.turns import Turns
 from tests.places import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -29,13 +31,13 @@ SOME_BOUNDS = (
 )
 
 
-def verdicts(kafka: str, runs: list[Run]) -> list[Verdict]:
-    outcomes = asyncio.run(play_all(Target(jars_or_skip(kafka)), runs))
-    assert [one.unplayed for one in outcomes if one.verdict is None] == []
+def verdicts(kafka: str, runs: list[WorldRun]) -> list[RunVerdict]:
+    outcomes = asyncio.run(replay_all(WorldTarget(jars_or_skip(kafka)), runs))
+    assert [one.not_replayed for one in outcomes if one.verdict is None] == []
     return [one.verdict for one in outcomes if one.verdict is not None]
 
 
-@pytest.mark.parametrize("kafka", [NEWEST, OLD])
+@pytest.mark.parametrize("kafka", marked([NEWEST, OLD], nightly=[OLD]))
 def test_the_findings_and_their_controls(kafka: str) -> None:
     jars_or_skip(kafka)
     runs = [run for name in FINDINGS for run in (finding_run(name, kafka), control_of(name, kafka))]
@@ -65,7 +67,7 @@ def test_a_wrong_model_is_departed_from_at_its_step() -> None:
         ("Produce", {"leader": 1}),
     ]
     model = model_for(NEWEST, {"elections": 0, "min_isr": 1, "acks": "1", "brokers": 2, "endless_lag": True})
-    right = Run("right", model, trace_of_moves(model, moves), 1)
+    right = WorldRun("right", model, trace_of_moves(model, moves), 1)
     wrong_state = list(right.trace[-1].state)
     place = model.slot_named("log[1]").position
     wrong_state[place] = wrong_state[place]._replace(high_watermark=1)
@@ -108,7 +110,7 @@ def test_a_fetch_from_before_a_new_leader_epoch_is_not_taken_for_one_after_it() 
     ]
     bounds = {"elections": 1, "fencings": 1, "brokers": 2, "min_isr": 1, "endless_lag": True}
     right, wrong = model_for(NEWEST, bounds), model_for(NEWEST, {**bounds, "mutant": "do-not-restart-fetcher"})
-    runs = [Run(name, model, trace_of_moves(model, moves), 1) for name, model in (("right", right), ("wrong", wrong))]
+    runs = [WorldRun(name, model, trace_of_moves(model, moves), 1) for name, model in (("right", right), ("wrong", wrong))]
     followed, departed = verdicts(NEWEST, runs)
     assert followed.departure is None
     assert departed.departure is not None
@@ -133,7 +135,7 @@ def test_a_broker_that_lost_its_log_comes_back() -> None:
         ("Unfence", {"broker": 1, "successor": 1}),
         ("Fetch", {"follower": 1, "leader": 2}),
     ]
-    (verdict,) = verdicts(NEWEST, [Run("restart", model, trace_of_moves(model, moves), 1)])
+    (verdict,) = verdicts(NEWEST, [WorldRun("restart", model, trace_of_moves(model, moves), 1)])
     assert verdict.departure is None
     assert verdict.told[6].startswith("UncleanShutdown: nothing to see")
     assert "log nothing" in verdict.told[11]
@@ -158,7 +160,7 @@ def test_a_broker_stops_with_leave_and_names_its_epoch_when_it_comes_back() -> N
     ]
     model = model_for(NEWEST, STOPPING)
     trace = trace_of_moves(model, moves)
-    stops, waits = Run("stops", model, trace, 1), Run("waits", model, trace[:5], 1)
+    stops, waits = WorldRun("stops", model, trace, 1), WorldRun("waits", model, trace[:5], 1)
     found = verdicts(NEWEST, [waits, stops])
     assert [verdict.departure for verdict in found] == [None, None]
     assert found[1].told[4].startswith("StopCleanly: nothing to see")
@@ -178,7 +180,7 @@ def test_the_death_of_the_broker_is_told_and_leaves_nothing() -> None:
     jars = jars_or_skip(NEWEST)
 
     async def die() -> Path:
-        async with World(Target(jars)) as world:
+        async with World(WorldTarget(jars)) as world:
             folder = world.folder
             world.process.kill()
             with pytest.raises(BrokerGoneError, match="the broker has died"):
@@ -191,16 +193,18 @@ def test_the_death_of_the_broker_is_told_and_leaves_nothing() -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_command_leaves_neither_process_nor_folder(how: signal.Signals, tmp_path: Path) -> None:
     jars_or_skip(NEWEST)
-    start = "from model_check.cli.start import main; main()"
+    start = "from kspec.cli.start import main; main()"
     command = [sys.executable, "-c", start, "world", "replay", "missed-epoch", "--times", "1000"]
     with subprocess.Popen(command, cwd=REPOSITORY, env={**os.environ, "TMPDIR": str(tmp_path)}) as program:
         deadline = time.monotonic() + 120
+        turns = Turns()
         while not list(tmp_path.glob("kspec-world-*/data/run-*")) and time.monotonic() < deadline:
+            turns.go()
             time.sleep(0.1)
         folders = list(tmp_path.iterdir())
         program.send_signal(how)
         assert program.wait(60) == 3
-    assert folders, "the command has played"
+    assert folders, "the command has replayed runs"
     assert list(tmp_path.iterdir()) == []
     with_folder = ["pgrep", "-f", str(tmp_path)]
-    assert subprocess.run(with_folder, capture_output=True, text=True, check=False).stdout == ""
+    assert subprocess.run(with_folder, capture_output=True, text=True, check=False, timeout=600).stdout == ""

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from conformance.world.choice.cover import covering_runs, some_of
-from conformance.world.runs.findings import finding_run
-from conformance.world.session import play_all
-from conformance.world.stage.target import Own, Target
+from kspec.conformance.world.choice.cover import covering_runs, some_of
+from kspec.conformance.world.environment.target import Own, WorldTarget
+from kspec.conformance.world.runs.findings import finding_run
+from kspec.conformance.world.session import replay_all
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
-from tests.impl.cluster.running import kspec
+from tests.trials.cluster.running import kspec
 
 pytestmark = pytest.mark.slow
 
@@ -18,10 +18,10 @@ RELEASE = "4.4"
 
 def test_it_follows_the_findings_and_covering_runs() -> None:
     """By the rules of 4.4 it loses the record as Kafka does."""
-    target = Target(jars_or_skip(NEWEST), Own(RELEASE))
+    target = WorldTarget(jars_or_skip(NEWEST), Own(RELEASE))
     findings = [finding_run(name, NEWEST) for name in ("missed-epoch", "forgotten-proposal")]
     chosen = [one.run for one in some_of(list(covering_runs(NEWEST)), 12)]
-    verdicts = {one.run.name: one.verdict for one in asyncio.run(play_all(target, [*findings, *chosen]))}
+    verdicts = {one.run.name: one.verdict for one in asyncio.run(replay_all(target, [*findings, *chosen]))}
     assert all(verdict is not None and verdict.departure is None for verdict in verdicts.values())
     assert {name for name, verdict in verdicts.items() if verdict is not None and verdict.acknowledged_lost} >= {
         "missed-epoch",
@@ -30,6 +30,7 @@ def test_it_follows_the_findings_and_covering_runs() -> None:
     assert all(verdict is not None and verdict.as_json()["target"] == "kspec" for verdict in verdicts.values())
 
 
+@pytest.mark.nightly
 def test_a_weakened_rule_is_noticed_at_its_step() -> None:
     jars_or_skip(NEWEST)
     done = kspec("world", "score", "--runs", "4", "--mutant", "count-what-is-sent", "--mutant", "join-before-epoch-start")

@@ -5,35 +5,35 @@ from pathlib import Path
 
 import pytest
 
-from conformance.world.runs.findings import FINDINGS, control_of, finding_run
-from conformance.world.runs.run import (
+from kspec.conformance.world.runs.findings import FINDINGS, control_of, finding_run
+from kspec.conformance.world.runs.run import (
     NoRunError,
-    Run,
+    WorldRun,
     first_leader,
     load_run,
     metadata_at_once,
     model_for,
-    played_by,
     release_of,
     slot_of,
     trace_of_moves,
+    with_real_broker,
 )
-from model_check.core.exploration import Limits
-from model_check.engines.reference import explore
-from model_check.reports.report import exploration_as_json
-from model_check.traces.itf import as_itf
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.engines.reference import explore
+from kspec.model_check.reports.report import exploration_as_json
+from kspec.model_check.traces.itf import as_itf
 
 SMALL = {"elections": 0, "endless_lag": True}
 
 
-def is_lost(run: Run) -> bool:
+def is_lost(run: WorldRun) -> bool:
     """Whether the real broker ends without a record that was acknowledged."""
     last = run.trace[-1].state
     told = {placed.record for placed in slot_of(run.model, last, "clients").told}
     return bool(told - set(slot_of(run.model, last, "log", run.real).log.records))
 
 
-def violates(run: Run, name: str) -> bool:
+def violates(run: WorldRun, name: str) -> bool:
     prop = run.model.property_named(name)
     assert prop is not None
     holds = prop.bind()
@@ -59,7 +59,7 @@ def test_the_release_of_a_version() -> None:
         release_of("3.8.1")
 
 
-def walk_of(seed: int) -> Run:
+def walk_of(seed: int) -> WorldRun:
     return load_run(f"seed:{seed}", "4.4.0", SMALL)
 
 
@@ -127,10 +127,10 @@ def test_a_step_that_is_not_possible() -> None:
 
 def test_who_is_real() -> None:
     run = walk_of(3)
-    assert played_by(run, 2).real == 2
-    assert played_by(run, None) is run
+    assert with_real_broker(run, 2).real == 2
+    assert with_real_broker(run, None) is run
     with pytest.raises(NoRunError, match="the run has brokers 1 to 3"):
-        played_by(run, 4)
+        with_real_broker(run, 4)
 
 
 def test_the_control_reads_each_decision_at_once() -> None:

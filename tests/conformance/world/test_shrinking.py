@@ -6,14 +6,14 @@ from itertools import islice
 
 import pytest
 
-from conformance.world.choice.shrinking import shrink
-from conformance.world.runs.run import Move, Run, model_for, trace_of_moves, walk
+from kspec.conformance.world.choice.shrinking import shrink
+from kspec.conformance.world.runs.run import Move, WorldRun, model_for, trace_of_moves, walk
 
 MODEL = model_for("4.4.0", {"elections": 1, "values": 2, "brokers": 2, "endless_lag": True})
 DEPTH = 40
 
 
-def is_acknowledged(run: Run) -> int | None:
+def is_acknowledged(run: WorldRun) -> int | None:
     """Made up: the broker departs where a record is acknowledged. That needs both brokers, a record and its fetches."""
     for number, step in enumerate(run.trace):
         if step.state[MODEL.slot_named("clients").position].told:
@@ -21,17 +21,19 @@ def is_acknowledged(run: Run) -> int | None:
     return None
 
 
-def second_decision_read(run: Run) -> int | None:
+def second_decision_read(run: WorldRun) -> int | None:
     """Made up: the broker departs where broker 2 has read metadata for the second time."""
     names = [(name, args.get("broker")) for name, args in run.moves]
     found = [number for number, name in enumerate(names, start=1) if name == ("ReplayMetadata", 2)]
     return found[1] if len(found) > 1 else None
 
 
-def shrunk_with(run: Run, departs: Callable[[Run], int | None], most: int = 1000) -> tuple[Run, list[Run]]:
-    tried: list[Run] = []
+def shrunk_with(
+    run: WorldRun, departs: Callable[[WorldRun], int | None], most: int = 1000
+) -> tuple[WorldRun, list[WorldRun]]:
+    tried: list[WorldRun] = []
 
-    async def tell(one: Run) -> int | None:
+    async def tell(one: WorldRun) -> int | None:
         tried.append(one)
         return departs(one)
 
@@ -40,18 +42,18 @@ def shrunk_with(run: Run, departs: Callable[[Run], int | None], most: int = 1000
     return asyncio.run(shrink(run, step, tell, most)), tried
 
 
-def departing(departs: Callable[[Run], int | None], count: int) -> list[Run]:
+def departing(departs: Callable[[WorldRun], int | None], count: int) -> list[WorldRun]:
     runs = (walk(MODEL, 1, number, DEPTH, f"walk {number}") for number in range(200))
     return list(islice((run for run in runs if departs(run) is not None), count))
 
 
-def without(moves: list[Move], place: int) -> Run:
+def without(moves: list[Move], place: int) -> WorldRun:
     trace = trace_of_moves(MODEL, [*moves[:place], *moves[place + 1 :]], skip=True)
-    return Run("one less", MODEL, trace, 1)
+    return WorldRun("one less", MODEL, trace, 1)
 
 
 @pytest.mark.parametrize("departs", [is_acknowledged, second_decision_read])
-def test_what_is_left_is_a_run_departs_and_needs_each_step(departs: Callable[[Run], int | None]) -> None:
+def test_what_is_left_is_a_run_departs_and_needs_each_step(departs: Callable[[WorldRun], int | None]) -> None:
     runs = departing(departs, 5)
     assert len(runs) == 5
     shorter = 0

@@ -7,11 +7,11 @@ from typing import Any
 
 import crc32c
 
-from impl.records.record import new_batch
-from impl.wire.apis import APIS, Api
-from impl.wire.schema import Field, schema
-from impl.wire.values import Message
-from impl.wire.writing import write_message
+from kspec.impl.records.record import new_batch
+from kspec.impl.wire.apis import APIS, Api
+from kspec.impl.wire.schema import Field, schema
+from kspec.impl.wire.values import Message
+from kspec.impl.wire.writing import write_message
 
 TOPICS = ("fuzzed", "other", "compacted", "missing", "__consumer_offsets", "a/b", "", "x" * 250)
 NAMES = ("group", "member", "range", "consumer", "retention.ms", "cleanup.policy", "1", "")

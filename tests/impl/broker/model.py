@@ -3,32 +3,32 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from impl.records.batch import header_at
-from impl.server.startup import Rules
-from spec.broker.clients.batches import answered_log_start
-from spec.broker.clients.offset_requests import Question, judge_timestamp
-from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, LogStartMoved, Persist
-from spec.broker.leader.deletion import handle_delete_records
-from spec.broker.leader.fetch import read_partition
-from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, Handled, Partition
-from spec.broker.recovery import Checkpoints, Recovered, Survived, opened, recover, recovered_epochs
-from spec.broker.roles import become_leader
-from spec.log.batch import Batch
-from spec.log.epoch_history import EpochHistory
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.local_log import LocalLog
-from spec.log.producers import BATCHES_REMEMBERED, ProducerBatch
-from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
-from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.messages.produce import ProduceRequest, ProduceResponse
-from spec.metadata import PartitionRegistration
-from spec.step import Reply
-from spec.values import BrokerId, Epoch, Error, Offset, PartitionEpoch, PartitionId
-from tests.impl.storage.model import Model, Stored, producer_batch
+from kspec.impl.records.batch import header_at
+from kspec.impl.server.startup import BrokerRules
+from kspec.spec.broker.clients.batches import answered_log_start
+from kspec.spec.broker.clients.offset_requests import OffsetQuestion, judge_timestamp
+from kspec.spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, LogStartMoved, Persist
+from kspec.spec.broker.leader.deletion import handle_delete_records
+from kspec.spec.broker.leader.fetch import read_partition
+from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Broker, Handled, Partition
+from kspec.spec.broker.recovery import CheckpointedOffsets, RecoveredLog, SurvivingFiles, opened, recover, recovered_epochs
+from kspec.spec.broker.roles import become_leader
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.epoch_history import EpochHistory
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.producers import BATCHES_REMEMBERED, ProducerBatch
+from kspec.spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
+from kspec.spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.messages.produce import ProduceRequest, ProduceResponse
+from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.step import Reply
+from kspec.spec.values import BrokerId, Epoch, Error, MonotonicMs, Offset, PartitionEpoch, PartitionId
+from tests.impl.storage.model import BatchInLog, DirectoryModel, producer_batch
 
 SELF = BrokerId(1)
 LIST_OFFSETS_VERSION = 7
@@ -36,8 +36,8 @@ LIST_OFFSETS_VERSION = 7
 AnswerT = TypeVar("AnswerT")
 
 
-class Produced(NamedTuple):
-    """What a producer is to be told. `closes`: the connection is closed instead."""
+class ProducerAnswer(NamedTuple):
+    """The answer that a producer is to get. `closes`: the connection is closed instead."""
 
     response: ProduceResponse | None
     log_start: Offset
@@ -47,16 +47,16 @@ class Produced(NamedTuple):
 class PartitionModel:
     """A partition that this broker leads, and the bytes of its batches."""
 
-    def __init__(self, rules: Rules, leader_epoch: int) -> None:
+    def __init__(self, rules: BrokerRules, leader_epoch: int) -> None:
         self._broker = Broker(SELF, rules.broker)
         self._announced = 0
-        self.stored = Model()
+        self.stored = DirectoryModel()
         self.segment_base = Offset(0)
-        """Where the only segment begins."""
+        """The base offset of the only segment."""
         self.all_epochs = EpochHistory()
         """The epochs without regard to the log start: what the files still tell when it moves back."""
         self._snapshots: dict[Offset, tuple[ProducerBatch, ...]] = {}
-        self.partition: Partition[EpochLog] = opened(PartitionId(0), Recovered(LocalLog(EMPTY_EPOCH_LOG), Offset(0)))
+        self.partition: Partition[EpochLog] = opened(PartitionId(0), RecoveredLog(LocalLog(EMPTY_EPOCH_LOG), Offset(0)))
         self._lead(leader_epoch)
 
     @property
@@ -73,12 +73,12 @@ class PartitionModel:
         self._announced += 1
         epoch = Epoch(leader_epoch)
         announced = PartitionRegistration((SELF,), frozenset({SELF}), SELF, epoch, PartitionEpoch(self._announced))
-        self.partition = become_leader(self._broker, self.partition, announced, 0).state
+        self.partition = become_leader(self._broker, self.partition, announced, MonotonicMs(0)).state
         self.all_epochs = self.all_epochs.assign(epoch, self.log.end_offset)
 
     # ---- requests
 
-    def produce(self, batch: bytes, acks: int) -> Produced:
+    def produce(self, batch: bytes, acks: int) -> ProducerAnswer:
         header = header_at(batch)
         sent = Batch(
             header.record_count,
@@ -87,7 +87,7 @@ class PartitionModel:
             producer_epoch=header.producer_epoch,
             first_sequence=header.base_sequence,
         )
-        step = handle_produce(self._broker, self.partition, ProduceRequest(1, acks, sent), 0)
+        step = handle_produce(self._broker, self.partition, ProduceRequest(1, acks, sent), MonotonicMs(0))
         self.partition = step.state
         response, closes = None, False
         for effect in step.effects:
@@ -99,7 +99,7 @@ class PartitionModel:
                 assert isinstance(effect.change, BatchesAppended)
                 self.stored.append(effect.change.base_offset, self.leader_epoch, [batch])
         error = response.error if response is not None else Error.NONE
-        return Produced(response, answered_log_start(error, self.log.start_offset), closes)
+        return ProducerAnswer(response, answered_log_start(error, self.log.start_offset), closes)
 
     def fetch(self, offset: int, epoch: int, last_epoch: int) -> FetchResponse:
         position = FetchPosition(Epoch(epoch), Offset(offset), Epoch(last_epoch))
@@ -107,7 +107,7 @@ class PartitionModel:
             self._broker, self.partition, FetchRequest(CONSUMER, position, start_offset=Offset(-1), has_client_metadata=True)
         )
 
-    def records(self, found: FetchResponse, max_bytes: int) -> list[Stored]:
+    def records(self, found: FetchResponse, max_bytes: int) -> list[BatchInLog]:
         """The batches that an answer carries."""
         if found.error != Error.NONE or not found.records:
             return []
@@ -120,28 +120,32 @@ class PartitionModel:
         found = NOT_FOUND
         if record is not None:
             found = ListOffsetsResponse(Error.NONE, Offset(record[1]), Epoch(record[2]))
-        wanted = {Question.LATEST: Wanted.LATEST, Question.EARLIEST: Wanted.EARLIEST}.get(question, Wanted.BY_TIMESTAMP)
+        wanted = {OffsetQuestion.LATEST: OffsetSpec.LATEST, OffsetQuestion.EARLIEST: OffsetSpec.EARLIEST}.get(
+            question, OffsetSpec.BY_TIMESTAMP
+        )
         request = ListOffsetsRequest(wanted, Epoch(epoch), Isolation.HIGH_WATERMARK)
-        answer = replied(handle_list_offsets(self._broker, self.partition, request, 0, found), ListOffsetsResponse)
-        tells = wanted == Wanted.BY_TIMESTAMP and answer.error == Error.NONE and answer.offset >= 0
+        answer = replied(
+            handle_list_offsets(self._broker, self.partition, request, MonotonicMs(0), found), ListOffsetsResponse
+        )
+        tells = wanted == OffsetSpec.BY_TIMESTAMP and answer.error == Error.NONE and answer.offset >= 0
         return answer, record[0] if tells and record is not None else -1
 
-    def _record(self, question: Question, timestamp: int) -> tuple[int, int, int] | None:
+    def _record(self, question: OffsetQuestion, timestamp: int) -> tuple[int, int, int] | None:
         records = self.stored.records()
-        if question == Question.LARGEST_TIMESTAMP:
+        if question == OffsetQuestion.LARGEST_TIMESTAMP:
             newest = max((time for time, _, _ in records), default=None)
             return next((one for one in records if one[0] == newest), None)
-        if question == Question.BY_TIMESTAMP:
+        if question == OffsetQuestion.BY_TIMESTAMP:
             return next((one for one in records if one[0] >= timestamp), None)
         return None
 
     def offset_for_leader_epoch(self, current: int, epoch: int) -> OffsetForLeaderEpochResponse:
         request = OffsetForLeaderEpochRequest(Epoch(current), Epoch(epoch))
-        step = handle_offset_for_leader_epoch(self._broker, self.partition, request, 0)
+        step = handle_offset_for_leader_epoch(self._broker, self.partition, request, MonotonicMs(0))
         return replied(step, OffsetForLeaderEpochResponse)
 
     def delete_records(self, offset: int) -> DeleteRecordsResponse:
-        step = handle_delete_records(self._broker, self.partition, DeleteRecordsRequest(Offset(offset)), 0)
+        step = handle_delete_records(self._broker, self.partition, DeleteRecordsRequest(Offset(offset)), MonotonicMs(0))
         self.partition = step.state
         for effect in step.effects:
             if isinstance(effect, Persist):
@@ -170,7 +174,7 @@ class PartitionModel:
         assert log_start == self.log.start_offset or not clean
         end = self.log.end_offset
         log = EpochLog(recovered_epochs(self.all_epochs, log_start, end, ()), log_start, end)
-        recovered = recover(Survived(log, Checkpoints(end, end, log_start), clean))
+        recovered = recover(SurvivingFiles(log, CheckpointedOffsets(end, end, log_start), clean))
         self.stored.log = recovered.local.log
         self.partition = opened(PartitionId(0), recovered, self._producers(log_start, end, clean))
         self.all_epochs = self.all_epochs.truncate_from_end(end)

@@ -13,15 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
-from impl.trace.steps import header_of, replay
-from impl.wire.apis import APIS
-from impl.wire.reading import read_message
-from impl.wire.values import Message
-from impl.wire.writing import write_message
-from model_check.cli.broker.serve import rules_of
+from kspec.cli.broker.serve import rules_of
+from kspec.impl.trace.steps import header_of, replay
+from kspec.impl.wire.apis import APIS
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.values import Message
+from kspec.impl.wire.writing import write_message
+from kspec.trials.cluster.clocks import MISSING, faketime_library, forget_shared, with_clock
+from tests.limits.turns import Turns
 
 KEYS = {api.name: api for api in APIS.values()}
-COMMAND = "import sys; from model_check.cli.main import main; sys.exit(main())"
+COMMAND = "import sys; from kspec.cli.main import main; sys.exit(main())"
 
 START_S, STOP_S = 120, 60
 """Emergency stops, far away: a broker that hangs is a failure with a message, and not a test that never ends."""
@@ -34,8 +36,15 @@ class BrokerProcess:
     the run of every test is a run of the rules.
     """
 
-    def __init__(self, folder: Path, *options: str, overrides: Sequence[str] = (), traced: bool = True) -> None:
+    begins_with = ""
+    """Python that is run before the command."""
+
+    def __init__(
+        self, folder: Path, *options: str, overrides: Sequence[str] = (), traced: bool = True, clock: Path | None = None
+    ) -> None:
         self.folder = folder
+        self.clock = clock
+        """By how much its wall clock is off, if that can be moved."""
         self._options = options
         self._traced = traced
         self.traces: list[Path] = []
@@ -46,7 +55,7 @@ class BrokerProcess:
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The address to which clients connect."""
         return f"127.0.0.1:{self.port}"
 
     def settings(self) -> list[str]:
@@ -61,9 +70,23 @@ class BrokerProcess:
         if self._traced:
             self.traces.append(self.folder.parent / f"{self.folder.name}-{len(self.traces)}.trace")
             given += ["--trace", str(self.traces[-1])]
+        command = [
+            sys.executable,
+            "-c",
+            self.begins_with + COMMAND,
+            "broker",
+            "--log-dir",
+            str(self.folder),
+            *given,
+            *self._options,
+        ]
+        if self.clock is not None:
+            library = faketime_library()
+            assert library is not None, MISSING
+            command = with_clock(library, self.clock, command)
         with self.log.open("a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND, "broker", "--log-dir", str(self.folder), *given, *self._options],
+                command,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -91,6 +114,7 @@ class BrokerProcess:
         assert self.process is not None
         self.process.kill()
         self._ended()
+        forget_shared(self.process.pid)
 
     def _ended(self) -> int:
         assert self.process is not None
@@ -100,7 +124,7 @@ class BrokerProcess:
         return status
 
     def text_of_log(self) -> str:
-        """What it has logged."""
+        """The text that it has logged."""
         return self.log.read_text(encoding="utf-8")
 
     def replay_traces(self) -> int:
@@ -153,7 +177,7 @@ def first_line(stream: IO[str]) -> str:
     return stream.readline() if select.select([stream], [], [], START_S)[0] else ""
 
 
-class Client:
+class BrokerClient:
     """A connection to a broker: requests as fields, answers as fields. `apis`: those that it knows, by their names."""
 
     apis = KEYS
@@ -193,7 +217,7 @@ class Client:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is sent within leaves with one call."""
+        """Send all that is sent within by one call."""
         self._gathered = bytearray()
         yield
         gathered, self._gathered = self._gathered, None
@@ -205,7 +229,9 @@ class Client:
 
     def _exactly(self, count: int) -> bytes:
         found = b""
+        turns = Turns()
         while len(found) < count:
+            turns.go()
             more = self.socket.recv(count - len(found))
             if not more:
                 raise ConnectionError("the broker has closed the connection")
@@ -259,6 +285,8 @@ class Client:
 def wait_until(condition: Any, seconds: float = 60) -> None:
     """Wait until something holds; the limit is an emergency stop."""
     end = time.monotonic() + seconds
+    turns = Turns()
     while not condition():
+        turns.go()
         assert time.monotonic() < end, "it did not come to hold"
         time.sleep(0.01)

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from impl.records.record import new_batch
-from impl.wire.schema import Field, schema
-from impl.wire.values import Message
-from spec.values import Error
+from kspec.impl.records.record import new_batch
+from kspec.impl.wire.schema import Field, schema
+from kspec.impl.wire.values import Message
+from kspec.spec.values import Error
 from tests.impl.broker import test_frames as frames
-from tests.impl.broker.process import BrokerProcess, Client
+from tests.impl.broker.process import BrokerClient, BrokerProcess
 from tests.places import DATA
 
 CASES = {case["id"]: case for case in json.loads((DATA / "kafka-4.4-answers.json").read_text(encoding="utf-8"))}
@@ -70,7 +70,7 @@ RECORDED = {call["api"] for case in CASES.values() for call in case["calls"]}
 APIS = {name: "".join(word.capitalize() for word in name.split("_")) for name in RECORDED}
 
 
-class Replay:
+class AnswerReplay:
     """A broker with topics like those that Kafka had, and how names and numbers correspond."""
 
     def __init__(self, broker: BrokerProcess) -> None:
@@ -80,17 +80,17 @@ class Replay:
 
     def prepare(self) -> None:
         """Topics with records; one of them with four leader epochs, in the third of which nothing is written."""
-        with Client(self.broker.port) as client:
+        with BrokerClient(self.broker.port) as client:
             client.create(WITH_EPOCHS)
         for count in (3, 2, 0, 1):
-            with Client(self.broker.port) as client:
+            with BrokerClient(self.broker.port) as client:
                 self.epochs.append(self._leader_epoch(client))
                 if count:
                     stamp = 1_000_000 * len([epoch for epoch in self.epochs if epoch]) + 1_000_000
                     client.produce(WITH_EPOCHS, new_batch([(min(stamp, 3_000_000), b"k", b"v")] * count))
             if len(self.epochs) < 4:
                 self.broker.restart()
-        with Client(self.broker.port) as client:
+        with BrokerClient(self.broker.port) as client:
             client.create(WITH_RECORDS)
             client.produce(WITH_RECORDS, new_batch([(1, b"k", b"v")] * 3))
             client.create(COMPACTED, cleanup_policy="compact")
@@ -99,7 +99,7 @@ class Replay:
             for topic in sorted(_topics() - {WITH_EPOCHS, WITH_RECORDS, COMPACTED}):
                 client.create(topic)
 
-    def _leader_epoch(self, client: Client) -> int:
+    def _leader_epoch(self, client: BrokerClient) -> int:
         answer = client.call("Metadata", 12, topics=[Message(name=WITH_EPOCHS)], allow_auto_topic_creation=False)
         return int(answer.topics[0].partitions[0].leader_epoch)
 
@@ -120,9 +120,9 @@ def test_every_case_is_replayed_or_has_its_reason() -> None:
 
 
 @pytest.fixture(scope="module")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replay]:
+def replay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnswerReplay]:
     with BrokerProcess(tmp_path_factory.mktemp("kafka") / "logs", "--release", "4.4") as broker:
-        found = Replay(broker)
+        found = AnswerReplay(broker)
         found.prepare()
         yield found
 
@@ -131,7 +131,7 @@ EPOCH_FIELDS = {"current_leader_epoch", "last_fetched_epoch", "leader_epoch", "e
 
 
 def built(
-    replay: Replay, fields: tuple[Field, ...], values: dict[str, Any], known: dict[str, Any], topic: str = ""
+    replay: AnswerReplay, fields: tuple[Field, ...], values: dict[str, Any], known: dict[str, Any], topic: str = ""
 ) -> Message:
     """A recorded request with the names and numbers of this run."""
     found: dict[str, Any] = {}
@@ -158,8 +158,10 @@ def built(
     return Message(**found)
 
 
-def compare(replay: Replay, recorded: Any, message: Any, known: dict[str, Any], path: str, topic: str = "") -> Iterator[str]:
-    """Where an answer differs from the recorded one. What a broker makes up is noted, to be used in later requests."""
+def compare(
+    replay: AnswerReplay, recorded: Any, message: Any, known: dict[str, Any], path: str, topic: str = ""
+) -> Iterator[str]:
+    """Differences of an answer from the recorded one. What a broker makes up is noted, to be used in later requests."""
     if isinstance(recorded, dict):
         topic = recorded.get("topic") or recorded.get("name") or topic
         for name, value in recorded.items():
@@ -177,7 +179,9 @@ def compare(replay: Replay, recorded: Any, message: Any, known: dict[str, Any], 
         yield from _compare_value(replay, recorded, message, known, path, topic)
 
 
-def _compare_value(replay: Replay, recorded: Any, ours: Any, known: dict[str, Any], path: str, topic: str) -> Iterator[str]:
+def _compare_value(
+    replay: AnswerReplay, recorded: Any, ours: Any, known: dict[str, Any], path: str, topic: str
+) -> Iterator[str]:
     name = path.rpartition(".")[2].partition("[")[0]
     made_up = name in {"session_id", "producer_id"} and recorded not in (0, -1)
     if made_up or (isinstance(recorded, str) and re.search(r"[0-9a-f]{8}-[0-9a-f]{4}", recorded)):
@@ -203,10 +207,10 @@ def _compare_value(replay: Replay, recorded: Any, ours: Any, known: dict[str, An
 
 
 @pytest.mark.parametrize("case", REPLAYED)
-def test_the_answers_are_kafkas(replay: Replay, case: str) -> None:
+def test_the_answers_are_kafkas(replay: AnswerReplay, case: str) -> None:
     known: dict[str, Any] = {}
     differences: list[str] = []
-    with Client(replay.broker.port) as client:
+    with BrokerClient(replay.broker.port) as client:
         for number, call in enumerate(CASES[case]["calls"]):
             name = APIS[call["api"]]
             request = built(replay, schema(f"{name}Request").fields, call["request"], known)

@@ -3,10 +3,10 @@
 import resource
 from pathlib import Path
 
-from impl.records.record import new_batch
-from impl.wire.values import Message
-from spec.values import Error
-from tests.impl.broker.process import BrokerProcess, Client
+from kspec.impl.records.record import new_batch
+from kspec.impl.wire.values import Message
+from kspec.spec.values import Error
+from tests.impl.broker.process import BrokerClient, BrokerProcess
 
 METADATA_LOG = "__cluster_metadata-0/00000000000000000000.log"
 
@@ -20,7 +20,7 @@ def limit_files(broker: BrokerProcess, size: int) -> None:
 
 def test_a_metadata_log_that_cannot_be_written_ends_the_broker_and_its_client_is_told(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "logs", traced=False) as broker:
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             client.create("many", 100)
             size = (tmp_path / "logs" / METADATA_LOG).stat().st_size
             assert size > broker.log.stat().st_size, "the limit is to be met by the metadata log first"
@@ -34,13 +34,13 @@ def test_a_metadata_log_that_cannot_be_written_ends_the_broker_and_its_client_is
         assert "Traceback" not in said
         assert not (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
         broker.start()
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             topics = client.call("Metadata", 9, topics=None).topics
             assert [(topic.name, len(topic.partitions)) for topic in topics] == [("many", 100)]
 
 
 def test_a_partition_that_cannot_be_written_is_refused_and_its_neighbour_goes_on(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path / "logs") as broker, Client(broker.port) as client:
+    with BrokerProcess(tmp_path / "logs") as broker, BrokerClient(broker.port) as client:
         client.create("full")
         client.create("other")
         large = new_batch([(1, b"k", bytes(100_000))])
@@ -56,7 +56,7 @@ def test_a_partition_that_cannot_be_written_is_refused_and_its_neighbour_goes_on
 
 
 def test_of_requests_that_come_together_those_are_refused_whose_partition_cannot_be_written(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path / "logs") as broker, Client(broker.port) as client:
+    with BrokerProcess(tmp_path / "logs") as broker, BrokerClient(broker.port) as client:
         client.create("full")
         client.create("other")
         large, small = new_batch([(1, b"k", bytes(100_000))]), new_batch([(1, b"k", b"v")])

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.records.record import new_batch
-from impl.wire.values import Message
+from kspec.impl.records.record import new_batch
+from kspec.impl.wire.values import Message
+from kspec.spec.values import Error
 from tests.impl.broker.fuzz import Fuzzer
-from tests.impl.broker.process import BrokerProcess, Client
+from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.limits.turns import Turns
 
 FRAMES = int(os.environ.get("KSPEC_FUZZ", "5000"))
 """`KSPEC_FUZZ=1000000` is the run of a night."""
@@ -21,7 +23,7 @@ LEAST_A_SECOND = 100
 """Frames. An emergency stop, far away: a machine with nothing else to do handles some thousand."""
 
 GROWTH = 96 << 20
-"""How much more memory (bytes) than after the first tenth, which fills caches, the broker may have."""
+"""The allowed growth of the broker's memory (bytes) after the first tenth, which fills caches."""
 
 TIDIED_AFTER = 2_000
 KEPT = {"fuzzed", "other", "compacted", "neighbours", "__consumer_offsets"}
@@ -70,7 +72,9 @@ class Conversation:
 
     def is_over(self) -> bool:
         """Take what the broker has answered so far; whether this was all."""
+        turns = Turns()
         while select.select([self._socket], [], [], 0)[0]:
+            turns.go()
             try:
                 answer = self._socket.recv(1 << 16)
             except ConnectionError:
@@ -84,7 +88,7 @@ class Conversation:
         self._socket.close()
 
 
-def tidy(client: Client) -> None:
+def tidy(client: BrokerClient) -> None:
     """Delete the topics that a frame has made by accident: they have a right to their memory."""
     known = client.call("Metadata", 12, topics=None).topics
     gone = [Message(name=None, topic_id=topic.topic_id) for topic in known if topic.name not in KEPT]
@@ -96,13 +100,25 @@ def converse(fuzzer: Fuzzer, port: int, conversations: list[Conversation]) -> in
     for one in [one for one in conversations if one.is_over()]:
         conversations.remove(one)
         one.close()
+    turns = Turns()
     while len(conversations) < CONNECTIONS:
+        turns.go()
         conversations.append(Conversation(port, polite=fuzzer.random.random() < 0.1))
     return sum(one.send(fuzzer.readable_frame() if one.polite else fuzzer.frame()) for one in conversations)
 
 
+def produced(neighbour: BrokerClient, number: int) -> Message:
+    """The answer to a record. A frame may unregister the broker: until it is registered again, no partition has a leader."""
+    turns = Turns()
+    while True:
+        turns.go()
+        answer = neighbour.produce("neighbours", new_batch([(1, b"k", b"%d" % number)]))
+        if answer.error_code != Error.NOT_LEADER_OR_FOLLOWER.value:
+            return answer
+
+
 def fuzz(broker: BrokerProcess, frames: int, seed: int) -> None:
-    with Client(broker.port) as neighbour:
+    with BrokerClient(broker.port) as neighbour:
         fuzzer = Fuzzer(seed, [one.api_key for one in neighbour.call("ApiVersions", 0).api_keys])
         for name in ("fuzzed", "other"):
             fuzzer.ids.append(neighbour.create(name, 2).topic_id)
@@ -110,12 +126,14 @@ def fuzz(broker: BrokerProcess, frames: int, seed: int) -> None:
         neighbour.create("neighbours", retention_ms="-1")
         sent = written = after_warming = tidied = 0
         conversations: list[Conversation] = []
+        turns = Turns()
         while sent < frames:
+            turns.go()
             if sent - tidied >= TIDIED_AFTER:
                 tidied = sent
                 tidy(neighbour)
             sent += converse(fuzzer, broker.port, conversations)
-            answer = neighbour.produce("neighbours", new_batch([(1, b"k", b"%d" % written)]))
+            answer = produced(neighbour, written)
             assert (answer.error_code, answer.base_offset) == (0, written)
             written += 1
             if not after_warming and sent >= frames // 10:

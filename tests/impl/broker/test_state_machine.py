@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from impl.records.record import new_batch
-from impl.wire.values import Message
-from model_check.cli.broker.serve import rules_of
-from spec.values import Error, Offset
+from kspec.cli.broker.serve import rules_of
+from kspec.impl.records.record import new_batch
+from kspec.impl.wire.values import Message
+from kspec.spec.values import Error, Offset
 from tests.impl.broker.model import LIST_OFFSETS_VERSION, PartitionModel
-from tests.impl.broker.process import BrokerProcess, Client
+from tests.impl.broker.process import BrokerClient, BrokerProcess
 from tests.impl.storage.model import stored_in
 
 BEGUN = time.time_ns() // 1_000_000 - 3_600_000
@@ -43,7 +43,7 @@ class BrokerMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         type(self).examples += 1
         self.topic = f"topic-{self.examples}"
-        self.client = Client(self.broker.port)
+        self.client = BrokerClient(self.broker.port)
         self.topic_id = self.client.create(self.topic).topic_id
         self.model = PartitionModel(RULES, self._leader_epoch())
         self.time = BEGUN
@@ -72,7 +72,7 @@ class BrokerMachine(RuleBasedStateMachine):
             assert self._is_closed() == expected.closes
             if expected.closes:
                 self.client.close()
-                self.client = Client(self.broker.port)
+                self.client = BrokerClient(self.broker.port)
             return
         answer = self.client.produce(self.topic, batch, acks)
         assert expected.response is not None
@@ -229,7 +229,7 @@ class StoppingMachine(BrokerMachine):
             self.broker.kill()
         self.client.close()
         self.broker.start()
-        self.client = Client(self.broker.port)
+        self.client = BrokerClient(self.broker.port)
         self.since_start = 0
         before = self.model.leader_epoch
         epoch, start = self._leader_epoch(), self._listed(-2).offset

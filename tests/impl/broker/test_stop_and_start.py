@@ -12,18 +12,21 @@ from pathlib import Path
 import click
 import pytest
 
-from impl.records.batch import header_at, headers
-from impl.records.record import new_batch, records_of
-from impl.wire.values import Message
-from model_check.cli.main import cli
-from tests.impl.broker.process import COMMAND, START_S, BrokerProcess, Client, wait_until
+from kspec.cli.main import cli
+from kspec.impl.records.batch import header_at, headers
+from kspec.impl.records.record import new_batch, records_of
+from kspec.impl.wire.values import Message
+from tests.impl.broker.process import COMMAND, START_S, BrokerClient, BrokerProcess, wait_until
+from tests.limits.turns import Turns
 
 
-def everything(client: Client, topic: str) -> dict[int, bytes]:
+def everything(client: BrokerClient, topic: str) -> dict[int, bytes]:
     """All records of a topic's first partition by their offsets."""
     found: dict[int, bytes] = {}
     offset = 0
+    turns = Turns()
     while True:
+        turns.go()
         answer = client.fetch(topic, offset)
         assert answer.error_code == 0
         content = memoryview(answer.records)
@@ -38,7 +41,7 @@ def everything(client: Client, topic: str) -> dict[int, bytes]:
 
 def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "logs") as broker:
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             topic_id = client.create("kept", 2, retention_ms="123456").topic_id
             for number in range(3):
                 client.produce("kept", new_batch([(1, b"k", b"%d" % number)]))
@@ -47,7 +50,7 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
             client.produce("kept", new_batch(last, producer_id=producer, producer_epoch=0, base_sequence=0))
         broker.restart()
         assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists() is False, "it is read and removed at the start"
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             (topic,) = client.call("Metadata", 12, topics=[Message(name="kept")]).topics
             assert (topic.topic_id, len(topic.partitions)) == (topic_id, 2)
             assert everything(client, "kept") == {number: b"%d" % number for number in range(4)}
@@ -65,7 +68,7 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_start_reads_a_snapshot_of_the_metadata_in_place_of_all_records(tmp_path: Path) -> None:
     folder = tmp_path / "logs" / "__cluster_metadata-0"
     with BrokerProcess(tmp_path / "logs", overrides=["metadata.log.max.record.bytes.between.snapshots=1000"]) as broker:
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             kept = {f"kept-{number}": client.create(f"kept-{number}", 2, retention_ms="77").topic_id for number in range(3)}
             for _ in range(6):
                 client.create("short-lived", 4)
@@ -81,7 +84,7 @@ def test_a_start_reads_a_snapshot_of_the_metadata_in_place_of_all_records(tmp_pa
                 broker.start()
             else:
                 broker.restart()
-            with Client(broker.port) as client:
+            with BrokerClient(broker.port) as client:
                 topics = client.call("Metadata", 12, topics=None).topics
                 assert {topic.name: topic.topic_id for topic in topics} == kept
                 assert all(partition.leader_id == 1 for topic in topics for partition in topic.partitions)
@@ -101,12 +104,12 @@ def test_a_silent_producer_is_forgotten(tmp_path: Path) -> None:
             record = [(timestamp, b"k", b"v")]
             return new_batch(record, producer_id=producer, producer_epoch=0, base_sequence=sequence)
 
-        def known(client: Client) -> list[int]:
+        def known(client: BrokerClient) -> list[int]:
             asked = [Message(name="silence", partition_indexes=[0])]
             (answer,) = client.call("DescribeProducers", 0, topics=asked).topics[0].partitions
             return [one.producer_id for one in answer.active_producers]
 
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             client.create("silence")
             assert client.produce("silence", batch(1, 0, now + 3_000_000)).error_code == 0
             assert client.produce("silence", batch(2, 0, now - 70_000)).error_code == 0
@@ -115,13 +118,13 @@ def test_a_silent_producer_is_forgotten(tmp_path: Path) -> None:
             assert client.produce("silence", batch(2, 5, now - 70_000)).error_code == 0
             wait_until(lambda: known(client) == [1])
         broker.restart()
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             assert known(client) == [1]
 
 
 def test_a_deleted_topic_stays_deleted_and_may_be_created_again(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "logs") as broker:
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             first = client.create("again").topic_id
             client.produce("again", new_batch([(1, b"k", b"old")]))
             (deleted,) = client.call("DeleteTopics", 6, topics=[Message(name="again")], timeout_ms=1000).responses
@@ -131,14 +134,14 @@ def test_a_deleted_topic_stays_deleted_and_may_be_created_again(tmp_path: Path) 
             assert client.produce("again", new_batch([(1, b"k", b"new")])).base_offset == 0
         broker.kill()
         broker.start()
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             assert everything(client, "again") == {0: b"new"}
 
 
 def kill_under_load(broker: BrokerProcess, times: int, seed: int) -> None:
     """Kill the broker at random moments while a producer writes; every acknowledged record is there, at its offset."""
     chance = random.Random(seed)
-    with Client(broker.port) as client:
+    with BrokerClient(broker.port) as client:
         client.create("load")
     acknowledged: dict[int, bytes] = {}
     written = 0
@@ -146,8 +149,10 @@ def kill_under_load(broker: BrokerProcess, times: int, seed: int) -> None:
         killer = threading.Timer(chance.uniform(0.01, 0.3), broker.kill)
         killer.start()
         try:
-            with Client(broker.port) as client:
+            with BrokerClient(broker.port) as client:
+                turns = Turns()
                 while True:
+                    turns.go()
                     value = b"%d" % written
                     written += 1
                     batch = new_batch([(1, b"k", value), (1, b"k", value)])
@@ -157,9 +162,9 @@ def kill_under_load(broker: BrokerProcess, times: int, seed: int) -> None:
                     assert answer.base_offset not in acknowledged, "an offset was promised twice"
                     acknowledged[answer.base_offset] = value
         except OSError:
-            killer.join()
+            killer.join(timeout=600)
         broker.start()
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             found = everything(client, "load")
         assert {offset: found.get(offset) for offset in acknowledged} == acknowledged
     assert len(acknowledged) > times
@@ -176,7 +181,7 @@ def test_kills_under_load_lose_nothing(tmp_path: Path) -> None:
 
 
 def refusal(*arguments: str) -> str:
-    """What the command says when it cannot start; its exit status is 2."""
+    """The line that the command prints when it cannot start; its exit status is 2."""
     command = [sys.executable, "-c", COMMAND, "broker", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=START_S, check=False)
     assert ended.returncode == 2, ended.stderr
@@ -190,7 +195,8 @@ def refusal(*arguments: str) -> str:
         ("num.partitions=0", "num.partitions must be a number from 1"),
         ("num.partitions=many", "num.partitions must be"),
         ("listeners=127.0.0.1:1", "listeners must have the form NAME://HOST:PORT"),
-        ("listeners=SASL_SSL://127.0.0.1:0", "listeners must be PLAINTEXT"),
+        ("listeners=SASL_SSL://127.0.0.1:0", "listeners names SASL_SSL"),
+        ("authorizer.class.name=a.B", "take them out: authorizer.class.name: authorization"),
         ("log.cleanup.policy=shred", "log.cleanup.policy must be one of delete, compact"),
         ("nothing", "an override has the form NAME=VALUE"),
     ],
@@ -214,3 +220,14 @@ def test_a_folder_in_use_or_of_another_broker_is_one_line(tmp_path: Path) -> Non
         assert "cluster.id" in refusal("--log-dir", str(folder), *free, "--override", "cluster.id=another")
     assert "no release" in refusal("--log-dir", str(folder), "--release", "9.9")
     assert "no mutant" in refusal("--log-dir", str(folder), "--mutant", "none-such")
+
+
+def test_a_broker_is_registered_with_the_rack_of_its_last_start(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "logs", overrides=("broker.rack=east",))
+    with broker:
+        for rack in ("east", "west", None):
+            broker.overrides = (f"broker.rack={rack}",) if rack else ()
+            broker.stop()
+            broker.start()
+            with BrokerClient(broker.port) as client:
+                assert [one.rack for one in client.call("Metadata", 12, topics=None).brokers] == [rack]

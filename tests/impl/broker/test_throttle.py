@@ -1,8 +1,8 @@
-"""What a broker makes of the rate that somebody has set for a throttle while it runs."""
+"""Effect of a throttle's rate that is set while a broker runs."""
 
 import pytest
 
-from impl.broker.throttle import rate_in
+from kspec.impl.broker.throttle import rate_in
 
 
 @pytest.mark.parametrize(("text", "rate"), [("1000", 1000), (" 7 ", 7), ("0", 0), ("-1", None), ("fast", None), ("", None)])

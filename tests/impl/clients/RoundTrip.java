@@ -10,10 +10,10 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Creates a topic, writes 500 records with a compression, reads them in a group, commits, and looks at all of it. */
+/** Creates a topic, writes 500 records with a compression, reads them in a group of a protocol, commits, looks at all of it. */
 public class RoundTrip {
     public static void main(String[] arguments) throws Exception {
-        String topic = "java-" + arguments[1];
+        String topic = "java-" + arguments[1] + "-" + arguments[2];
         Properties common = new Properties();
         common.put("bootstrap.servers", arguments[0]);
         try (Admin admin = Admin.create(common)) {
@@ -35,6 +35,7 @@ public class RoundTrip {
         consuming.putAll(common);
         consuming.put("group.id", topic);
         consuming.put("auto.offset.reset", "earliest");
+        consuming.put("group.protocol", arguments[2]);
         int found = 0;
         try (var consumer = new KafkaConsumer<>(consuming, new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(topic));

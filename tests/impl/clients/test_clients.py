@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.impl.broker.process import BrokerProcess
+from tests.limits.turns import Turns
 
 HERE = Path(__file__).parent
 MAVEN = Path.home() / ".m2" / "repository"
@@ -24,9 +26,9 @@ JARS = (
 )
 RECORDS = 500
 LIMIT_S = 120
-"""How long a client may take: an emergency stop."""
+"""The longest time for a client: an emergency stop."""
 BUILD_S = 300
-"""How long the client in Go may be fetched and built: that depends on a network."""
+"""The longest time to fetch and build the client in Go, which depends on a network."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 pytestmark = pytest.mark.slow
@@ -60,7 +62,9 @@ def test_librdkafka_by_confluent(broker: BrokerProcess, codec: str) -> None:
     consumer.subscribe([topic])
     found: list[bytes] = []
     end = time.monotonic() + LIMIT_S
+    turns = Turns()
     while len(found) < RECORDS:
+        turns.go()
         assert time.monotonic() < end, f"only {len(found)} records came in {LIMIT_S} s"
         found += [message.value() for message in consumer.consume(100, 1.0)]
     consumer.commit(asynchronous=False)
@@ -94,6 +98,53 @@ def test_two_members_of_a_group_share_the_partitions(broker: BrokerProcess) -> N
             break
     assert len(members[1].assignment()) == 3
     members[1].close()
+
+
+def test_consumers_are_assigned_to_by_the_coordinator(broker: BrokerProcess) -> None:
+    """KIP-848: two consumers, one more whose subscription is an expression, and one of the classic protocol among them."""
+    confluent = pytest.importorskip("confluent_kafka", reason="confluent-kafka (librdkafka) is not installed")
+    producer = confluent.Producer({"bootstrap.servers": broker.address})
+    for number in range(30):
+        producer.produce("assigned", b"%d" % number, partition=number % 3)
+    assert producer.flush(30) == 0
+    settings = {"bootstrap.servers": broker.address, "group.id": "assigned", "auto.offset.reset": "earliest"}
+    newer = {**settings, "group.protocol": "consumer", "enable.auto.commit": False}
+    found: set[bytes] = set()
+
+    def until(members: list[Any], *counts: int) -> None:
+        """Poll all, and commit what comes, until each has so many partitions, and no partition has two owners."""
+        for _ in range(600):
+            for member in members:
+                message = member.poll(0.02)
+                if message is not None and message.error() is None:
+                    found.add(message.value())
+                    member.commit(message, asynchronous=False)
+            owned = [{one.partition for one in member.assignment()} for member in members]
+            assert sum(map(len, owned)) == len(set().union(*owned))
+            if sorted(map(len, owned)) == sorted(counts):
+                return
+        raise AssertionError(f"in the end {owned}")
+
+    first, second = confluent.Consumer(newer), confluent.Consumer(newer)
+    first.subscribe(["assigned"])
+    until([first], 3)
+    second.subscribe(["^assig.*"])
+    until([first, second], 1, 2)
+    classic = confluent.Consumer(
+        {**settings, "partition.assignment.strategy": "cooperative-sticky", "enable.auto.commit": False}
+    )
+    classic.subscribe(["assigned"])
+    until([first, second, classic], 1, 1, 1)
+    first.close()
+    second.close()
+    until([classic], 3)
+    for _ in range(600):
+        message = classic.poll(0.02)
+        found |= set() if message is None or message.error() is not None else {message.value()}
+        if len(found) == 30:
+            break
+    classic.close()
+    assert len(found) == 30
 
 
 def test_kafka_python(broker: BrokerProcess) -> None:
@@ -143,8 +194,8 @@ def needed(*programs: str) -> None:
         pytest.skip(f"{', '.join(missing)} is not installed: its client is not tried")
 
 
-@pytest.mark.parametrize("codec", CODECS)
-def test_the_java_client(broker: BrokerProcess, codec: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("codec", "protocol"), [*((codec, "classic") for codec in CODECS), ("none", "consumer")])
+def test_the_java_client(broker: BrokerProcess, codec: str, protocol: str, tmp_path: Path) -> None:
     needed("java", "javac")
     found = [path for pattern in JARS for path in sorted(MAVEN.glob(pattern))[-1:]]
     if not found or found[0].name != "kafka-clients-4.4.0.jar":
@@ -154,7 +205,7 @@ def test_the_java_client(broker: BrokerProcess, codec: str, tmp_path: Path) -> N
         pytest.skip(f"the Java client is not tried with {codec}: its library is not in {MAVEN}")
     path = ":".join([*map(str, found), str(tmp_path)])
     run("javac", "-cp", path, "-d", str(tmp_path), str(HERE / "RoundTrip.java"))
-    assert f"read {RECORDS}" in run("java", "-Xmx256m", "-cp", path, "RoundTrip", broker.address, codec)
+    assert f"read {RECORDS}" in run("java", "-Xmx256m", "-cp", path, "RoundTrip", broker.address, codec, protocol)
 
 
 def test_kcat(broker: BrokerProcess) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from conformance.kafka.process import free_port
-from conformance.kafka.single import SingleKafka
-from impl.records.record import new_batch
-from model_check.cli.main import cli
+from kspec.cli.main import cli
+from kspec.conformance.kafka.process import free_port
+from kspec.conformance.kafka.single import SingleKafka
+from kspec.impl.records.record import new_batch
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
-from tests.impl.broker.process import BrokerProcess, Client
+from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.limits.turns import Turns
 
 STOP_S = 120
 
@@ -53,7 +54,9 @@ def said(address: str, name: str, *arguments: str, given: str = "") -> str:
 def until(holds: Callable[[], bool]) -> None:
     """A broker follows the controller's decisions a little later."""
     end = time.monotonic() + STOP_S
+    turns = Turns()
     while not holds():
+        turns.go()
         assert time.monotonic() < end, "it did not come to hold"
         time.sleep(0.05)
 
@@ -143,7 +146,7 @@ def test_a_group_goes_on_where_it_was(address: str) -> None:
 def test_offsets_are_listed_and_records_deleted(address: str, tmp_path: Path) -> None:
     create(address, "counted", "--partitions", "2")
     timed = [new_batch([(1_000 * (number + 1), b"k", b"v")]) for number in range(3)]
-    with Client(int(address.rpartition(":")[2])) as client:
+    with BrokerClient(int(address.rpartition(":")[2])) as client:
         for batch in timed:
             assert client.produce("counted", batch).error_code == 0
     assert said(address, "get-offsets", "--topic", "counted") == "counted:0:3\ncounted:1:0\n"
@@ -181,7 +184,7 @@ def test_metrics_are_prometheus(tmp_path: Path) -> None:
             return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
         before = numbers()
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             client.create("measured", 2)
             batch = new_batch([(1, b"k", bytes(1000))] * 2)
             client.produce("measured", batch)

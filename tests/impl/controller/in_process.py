@@ -4,30 +4,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from impl.broker.calls import AppendMetadata, Call, Effect, Respond, Then
-from impl.config.controller import ControllerConfig
-from impl.controller.core import ControllerCore
-from impl.controller.dispatch import controller_handlers
-from impl.controller.features import first_records
-from impl.controller.timing import start_timers
-from impl.metadata.log import MetadataLog
-from impl.storage.simulated_disk import SimulatedDisk
-from impl.wire.apis import CONTROLLER_APIS
-from impl.wire.frames import framed, read_header
-from impl.wire.reading import read_message
-from impl.wire.values import Message, refused
-from impl.wire.writing import joined
-from model_check.cli.broker.serve import rules_of
-from spec.controller.topics.cluster import NOT_STORED
+from kspec.cli.broker.serve import rules_of
+from kspec.impl.broker.calls import AppendMetadata, Call, Effect, InTurns, Respond, Steps, Then
+from kspec.impl.config.controller import ControllerConfig
+from kspec.impl.controller.core import ControllerCore
+from kspec.impl.controller.dispatch import controller_handlers
+from kspec.impl.controller.timing import start_timers
+from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.wire.apis import CONTROLLER_APIS
+from kspec.impl.wire.frames import framed, read_header
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.values import Message, refused
+from kspec.impl.wire.writing import joined
+from kspec.spec.controller.state import NOT_STORED
+from kspec.spec.metadata import partition_of
+from kspec.trials.simulated.disk import SimulatedDisk
 from tests.impl.controller.requests import CLUSTER_ID, Moves, answer_of, request_of
+from tests.limits.turns import Turns
+from tests.times import at_ms
 
 FOLDER = Path("/controller")
 
 
 class Somewhere:
-    """Where the requests come from."""
+    """The connection from which the requests come."""
 
-    host = local_host = "127.0.0.1"
+    host = "127.0.0.1"
 
 
 class InProcess(Moves):
@@ -44,27 +46,29 @@ class InProcess(Moves):
         given = {"node.id": "100", "controller.quorum.voters": "100@h:9", "listeners": "CONTROLLER://127.0.0.1:9"}
         self.config = ControllerConfig({**given, **(overrides or {})})
         self.disk.make_folder(str(FOLDER))
-        self.log = MetadataLog(self.disk, FOLDER, self.now)
-        self.log.epoch = max(self.log.epoch, type(self.log.epoch)(1))
-        self.core = ControllerCore(self.config, rules_of(release, None).controller, self.log, self.log.image(), self.now)
+        self.log = MetadataLog(self.disk, FOLDER, at_ms(self.now))
+        self.core = ControllerCore(
+            self.config, rules_of(release, None).controller, self.log, self.log.image(), at_ms(self.now)
+        )
         self.core.cluster_id = CLUSTER_ID
         self.handlers = controller_handlers(self.core)
-        self.core.stored(self.log.begin_epoch(100, self.now), self.now)
-        if not self.core.finalized_features:
-            self.carry_out(self.core.change_metadata(first_records(self.core)))
-        start_timers(self.core, self.now)
+        self.carry_out(self.core.lead(at_ms(self.now)))
+        start_timers(self.core, at_ms(self.now))
 
-    def carry_out(self, effects: list[Effect]) -> None:
+    def carry_out(self, effects: list[Effect]) -> bool:
+        """Carry out effects; whether all records could be stored."""
         for number, effect in enumerate(effects):
             if isinstance(effect, AppendMetadata):
                 if self.fails:
                     self.core.not_stored()
-                    refusals = [other for other in effects[number + 1 :] if isinstance(other, Respond)]
-                    self.carry_out([Respond(one.call, refused(one.message, NOT_STORED.value)) for one in refusals])
-                    return
-                self.carry_out(self.core.stored(self.log.append(effect.records, self.now), self.now))
+                    self._refuse(effects[number + 1 :])
+                    return False
+                self.log.append(effect.records, at_ms(self.now))
+                self.carry_out(self.core.stored(effect.records, at_ms(self.now)))
             elif isinstance(effect, Then):
                 self.carry_out(effect.effects())
+            elif isinstance(effect, InTurns):
+                self._take_steps(effect.steps)
             else:
                 assert isinstance(effect, Respond), effect
                 header = effect.call.header
@@ -72,13 +76,33 @@ class InProcess(Moves):
                 parts = framed(header.api, header.version, header.correlation, effect.message)
                 self.answers[header.correlation] = joined(parts)[4:]
 
+        return True
+
+    def _take_steps(self, steps: Steps) -> None:
+        stored = True
+        turns = Turns()
+        while True:
+            turns.go()
+            try:
+                stored = self.carry_out(next(steps)) and stored
+            except StopIteration as end:
+                if stored:
+                    self.carry_out(end.value)
+                else:
+                    self._refuse(end.value)
+                return
+
+    def _refuse(self, effects: list[Effect]) -> None:
+        refusals = [other for other in effects if isinstance(other, Respond)]
+        self.carry_out([Respond(one.call, refused(one.message, NOT_STORED.value)) for one in refusals])
+
     def send(self, name: str, version: int, message: Message) -> int:
         """Send a request; its number, by which its answer is found."""
         self._sent += 1
         frame = memoryview(request_of(name, version, self._sent, message))
         header = read_header(frame, CONTROLLER_APIS)
         decoded, _ = read_message(f"{name}Request", version, frame, header.body)
-        self.carry_out(self.handlers[name](Call(Somewhere(), 0, header, decoded, self.now), self.now))
+        self.carry_out(self.handlers[name](Call(Somewhere(), 0, header, decoded, at_ms(self.now)), at_ms(self.now)))
         return self._sent
 
     def call(self, name: str, version: int, **fields: Any) -> Message:
@@ -87,25 +111,28 @@ class InProcess(Moves):
     def pass_time(self, ms: int) -> None:
         """Let the time go on, and do what is due."""
         end = self.now + ms
+        turns = Turns()
         while True:
+            turns.go()
             deadline = self.core.timers.next_deadline()
             if deadline is None or deadline > end:
                 break
             self.now = max(self.now, deadline)
-            self.carry_out(self.core.timers.due(self.now))
+            for effects in self.core.timers.due(at_ms(self.now)):
+                self.carry_out(effects)
         self.now = end
 
-    def others(self, *brokers: int) -> "list[Peer]":
+    def others(self, *brokers: int) -> "list[InProcessPeer]":
         """More brokers, registered and unfenced."""
-        return [Peer(self).join(broker) for broker in brokers]
+        return [InProcessPeer(self).join(broker) for broker in brokers]
 
     def partition(self, topic: str, index: int = 0) -> Any:
         """A partition's registration."""
         found = self.core.image.topics[topic].partitions[index]
-        return self.core.cluster.registrations()[found]
+        return partition_of(self.core.image.spec, found)
 
 
-class Peer(Moves):
+class InProcessPeer(Moves):
     """Another broker of the same controller."""
 
     def __init__(self, controller: InProcess) -> None:

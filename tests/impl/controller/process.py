@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from impl.wire.values import Message
-from tests.impl.broker.process import BrokerProcess, Client
+from kspec.impl.wire.values import Message
+from tests.impl.broker.process import BrokerClient, BrokerProcess
 from tests.impl.controller.requests import CLUSTER_ID, KEYS, Moves
 
 NODE = 100
@@ -25,10 +25,10 @@ class ControllerProcess(BrokerProcess):
         ]
 
 
-class Member(Moves, Client):
+class MemberProcess(Moves, BrokerClient):
     """A connection to the controller, as a broker has it: requests as fields, answers as fields."""
 
     apis = KEYS
 
     def call(self, name: str, version: int, **fields: Any) -> Message:
-        return Client.call(self, name, version, **fields)
+        return BrokerClient.call(self, name, version, **fields)

@@ -1,13 +1,13 @@
-"""What a broker says to its controller, field by field."""
+"""Requests of a broker to its controller, field by field."""
 
 import struct
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from impl.wire.apis import CONTROLLER_APIS
-from impl.wire.reading import read_message
-from impl.wire.values import Message
-from impl.wire.writing import write_message
+from kspec.impl.wire.apis import CONTROLLER_APIS
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.values import Message
+from kspec.impl.wire.writing import write_message
 
 CLUSTER_ID = "a3NwZWMtY29uZm9ybWFuY2"
 METADATA_TOPIC = bytes(15) + b"\1"
@@ -16,7 +16,7 @@ FEATURES = (("metadata.version", 7, 33), ("eligible.leader.replicas.version", 0,
 
 
 class Moves(ABC):
-    """What a broker does, however its requests reach the controller."""
+    """Requests of a broker, however they reach the controller."""
 
     broker = 1
     broker_epoch = -1

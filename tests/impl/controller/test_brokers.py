@@ -2,11 +2,11 @@
 
 import pytest
 
-from impl.wire.values import Message
-from spec.controller.rules.directories import UNASSIGNED
-from spec.metadata import broker_of
-from spec.values import NO_LEADER, BrokerId, Error
-from tests.impl.controller.in_process import InProcess, Peer
+from kspec.impl.wire.values import Message
+from kspec.spec.controller.rules.directories import UNASSIGNED
+from kspec.spec.metadata import broker_of
+from kspec.spec.values import NO_LEADER, BrokerId, Error
+from tests.impl.controller.in_process import InProcess, InProcessPeer
 from tests.impl.controller.requests import METADATA_TOPIC
 
 
@@ -116,6 +116,17 @@ def test_no_producer_id_is_given_twice() -> None:
 # ---- directories
 
 
+def test_a_directory_of_another_broker_is_refused() -> None:
+    """A folder was copied, with its `meta.properties`: both would be the same replica's."""
+    controller = InProcess()
+    controller.join()
+    copied = InProcessPeer(controller)
+    refused = copied.register(2, log_dirs=[controller.directory])
+    assert (refused.error_code, refused.broker_epoch) == (Error.INVALID_REGISTRATION.value, -1)
+    assert copied.register(2, log_dirs=[]).error_code == Error.INVALID_REGISTRATION.value
+    assert copied.register(2).error_code == 0
+
+
 def directories(controller: InProcess, topic: str) -> tuple[bytes, ...]:
     image = controller.core.image
     return image.directories[image.topics[topic].partitions[0]]
@@ -124,7 +135,7 @@ def directories(controller: InProcess, topic: str) -> tuple[bytes, ...]:
 def test_a_new_replica_lies_in_its_broker_s_only_directory() -> None:
     controller = InProcess()
     controller.join()
-    several = Peer(controller)
+    several = InProcessPeer(controller)
     assert several.register(2, log_dirs=[bytes([8]) * 16, bytes([9]) * 16]).error_code == 0
     several.heartbeat()
     controller.create_on("t", [1, 2])

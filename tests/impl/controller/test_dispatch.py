@@ -1,7 +1,7 @@
 """Every API that a controller offers has somebody who answers it."""
 
-from impl.controller.dispatch import HANDLERS
-from impl.wire.apis import FORWARDED, OFFERED_BY_CONTROLLER
+from kspec.impl.controller.dispatch import HANDLERS
+from kspec.impl.wire.apis import FORWARDED, OFFERED_BY_CONTROLLER
 
 
 def test_what_is_offered_is_answered() -> None:

@@ -1,13 +1,14 @@
 """Requests of clients that brokers hand on."""
 
-from impl.wire.values import Message
-from spec.values import Error
+from kspec.impl.replica.forwarding import ANONYMOUS
+from kspec.impl.wire.values import Message
+from kspec.spec.values import Error
 from tests.impl.controller.in_process import InProcess
 from tests.impl.controller.requests import answer_of, request_of
 
 
-def forward(controller: InProcess, data: bytes) -> Message:
-    return controller.call("Envelope", 0, request_data=data, request_principal=b"", client_host_address=b"\x7f\0\0\1")
+def forward(controller: InProcess, data: bytes, principal: bytes = ANONYMOUS) -> Message:
+    return controller.call("Envelope", 0, request_data=data, request_principal=principal, client_host_address=b"\x7f\0\0\1")
 
 
 def creation(topic: str) -> Message:
@@ -40,6 +41,8 @@ def test_envelopes_that_are_refused() -> None:
         Error.UNSUPPORTED_VERSION.value,
     ]
     assert {one.response_data for one in answers} == {None}
+    for principal in (b"", b"\0", b"\0\7x"):
+        assert forward(controller, asked, principal).error_code == Error.PRINCIPAL_DESERIALIZATION_FAILURE.value
 
 
 def test_what_could_not_be_stored_is_refused_on_the_envelope() -> None:

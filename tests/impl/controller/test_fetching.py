@@ -1,16 +1,20 @@
 """The metadata log, fetched: epochs, long polls, divergence, snapshots; and who has fetched."""
 
-from impl.metadata.image import ClusterImage
-from impl.metadata.log import NO_DECISION
-from impl.metadata.records import INTRODUCTION, LogRecord, decode_record
-from impl.metadata.snapshots import from_bytes
-from impl.records.batch import headers
-from impl.records.record import records_of
-from impl.wire.values import Message
-from spec.metadata import MetadataImage
-from spec.values import UNKNOWN_OFFSET, Error, Offset
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.records import INTRODUCTION, LogRecord, decode_record
+from kspec.impl.metadata.snapshots import from_bytes
+from kspec.impl.records.batch import headers
+from kspec.impl.records.record import records_of
+from kspec.impl.wire.values import Message
+from kspec.spec.metadata import MetadataImage
+from kspec.spec.values import UNKNOWN_OFFSET, Error, Offset
 from tests.impl.controller.in_process import FOLDER, InProcess
 from tests.impl.controller.requests import CLUSTER_ID, answer_of, fetch_message
+from tests.limits.turns import Turns
+from tests.times import at_ms
+
+NO_DECISION = LogRecord("LeaderChangeMessage", Message())
+"""A control record: it has an offset, and changes nothing in the image."""
 
 
 def records_in(data: bytes) -> list[LogRecord]:
@@ -116,7 +120,7 @@ def with_snapshot() -> InProcess:
     controller = InProcess()
     controller.join()
     controller.create_on("t", [1])
-    controller.log.take_snapshot(controller.core.image, controller.now)
+    controller.log.take_snapshot(controller.core.image, at_ms(controller.now))
     return controller
 
 
@@ -143,7 +147,9 @@ def test_who_is_behind_the_start_of_the_log_takes_the_snapshot() -> None:
     answer = controller.fetch_metadata(epoch=1)
     assert (answer.snapshot_id.end_offset, answer.snapshot_id.epoch, bytes(answer.records)) == (end, 1, b"")
     content, size = b"", 1
+    turns = Turns()
     while len(content) < size:
+        turns.go()
         piece = snapshot_of(controller, end, 1, len(content), 100)
         assert (piece.error_code, piece.position) == (0, len(content))
         content, size = content + bytes(piece.unaligned_records), piece.size

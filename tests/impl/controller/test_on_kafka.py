@@ -14,13 +14,15 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from conformance.kafka.jars import Jars, java
-from conformance.kafka.process import HOST, KafkaProcess, format_log_dir, free_port
-from impl.metadata.files import FOLDER
-from impl.wire.values import Message
+from kspec.conformance.kafka.jars import Jars, java
+from kspec.conformance.kafka.process import HOST, KafkaProcess, format_log_dir, free_port
+from kspec.impl.metadata.files import FOLDER
+from kspec.impl.wire.values import Message
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 from tests.impl.controller.in_process import InProcess
-from tests.impl.controller.process import ControllerProcess, Member
+from tests.impl.controller.process import ControllerProcess, MemberProcess
+from tests.limits.turns import Turns
+from tests.times import at_ms
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +67,7 @@ def test_kafka_s_decoder_reads_the_log_and_the_snapshot(tmp_path: Path) -> None:
         (0, [1, 2], 2),
         (1, [2, 1], 2),
     ]
-    controller.log.take_snapshot(controller.core.image, controller.now)
+    controller.log.take_snapshot(controller.core.image, at_ms(controller.now))
     snapshot = tmp_path / "00000000000000000020-0000000001.checkpoint"
     snapshot.write_bytes(controller.log.snapshot_bytes(0, 1 << 30))
     kinds_of_snapshot = [record["type"] for record in dumped(jars, snapshot)]
@@ -132,7 +134,9 @@ def cluster(folder: Path, kafka: str, *overrides: str) -> Iterator[tuple[Control
 def until(condition: Callable[[], Any], broker: KafkaProcess, what: str, seconds: float = START_S) -> None:
     """Wait for a condition; the limit is an emergency stop."""
     end = time.monotonic() + seconds
+    turns = Turns()
     while not condition():
+        turns.go()
         assert broker.running, broker.last_lines()
         assert time.monotonic() < end, f"the broker did not {what}: {broker.last_lines()}"
         time.sleep(0.1)
@@ -153,7 +157,9 @@ def round_trip(address: str, topic: str, value: bytes) -> bytes:
     consumer.subscribe([topic])
     try:
         end = time.monotonic() + ANSWER_S
+        turns = Turns()
         while time.monotonic() < end:
+            turns.go()
             message = consumer.poll(1)
             if message is not None and message.error() is None:
                 found = message.value()
@@ -176,7 +182,9 @@ def configured(admin: AdminClient, topic: str, name: str, value: str) -> str | N
         future.result(ANSWER_S)
     found = None
     end = time.monotonic() + ANSWER_S
+    turns = Turns()
     while found != value and time.monotonic() < end:
+        turns.go()
         (asked,) = admin.describe_configs([ConfigResource("topic", topic)]).values()
         found = asked.result(ANSWER_S)[name].value
     return found
@@ -186,7 +194,7 @@ def configured(admin: AdminClient, topic: str, name: str, value: str) -> str | N
 def test_a_real_broker_is_a_member_from_its_start_to_its_stop(kafka: str, tmp_path: Path) -> None:
     """It reads a snapshot first, registers, is unfenced, hands on requests, serves, and leaves in order."""
     with cluster(tmp_path, kafka, "metadata.log.max.record.bytes.between.snapshots=1000") as (controller, broker, address):
-        with Member(controller.port) as other:
+        with MemberProcess(controller.port) as other:
             other.join(7)
             for number in range(4):
                 assert other.create_topic(f"before-{number}", 2).error_code == 0
@@ -206,7 +214,7 @@ def test_a_real_broker_is_a_member_from_its_start_to_its_stop(kafka: str, tmp_pa
         until(lambda: "t" not in admin.list_topics(timeout=ANSWER_S).topics, broker, "forget the topic")
         broker.stop()
         assert "Controlled shutdown" in broker.log_text() or "controlled shutdown" in broker.log_text()
-        with Member(controller.port) as other:
+        with MemberProcess(controller.port) as other:
             wanted = [Message(topic_name="__cluster_metadata", partitions=[Message(partition_index=0)])]
             quorum = other.call("DescribeQuorum", 2, topics=wanted).topics[0].partitions[0]
             assert BROKER in {one.replica_id for one in quorum.observers}
@@ -242,7 +250,7 @@ def test_two_real_brokers_fail_over_and_rejoin(tmp_path: Path) -> None:
         second.start()
         until(lambda: first.started and second.started, first, "start")
         admin = AdminClient({"bootstrap.servers": at_second})
-        with Member(controller.port) as member:
+        with MemberProcess(controller.port) as member:
             member.create_on("t", [1, 2])
         assert round_trip(at_first, "t", b"kept") == b"kept"
         assert isr_and_leader(admin, "t") == ([1, 2], 1)

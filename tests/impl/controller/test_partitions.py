@@ -4,20 +4,21 @@ from typing import Any
 
 import pytest
 
-from impl.wire.values import Message
-from spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS
-from spec.values import NO_LEADER, Error
-from tests.impl.controller.in_process import InProcess, Peer
+from kspec.impl.wire.values import Message
+from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS
+from kspec.spec.topics import ConfigResource, ResourceType, configs_of
+from kspec.spec.values import NO_LEADER, Error
+from tests.impl.controller.in_process import InProcess, InProcessPeer
 
 
-def three(overrides: dict[str, str] | None = None, release: str = "next") -> tuple[InProcess, Peer, Peer]:
+def three(overrides: dict[str, str] | None = None, release: str = "next") -> tuple[InProcess, InProcessPeer, InProcessPeer]:
     controller = InProcess(overrides, release=release)
     controller.join()
     second, third = controller.others(2, 3)
     return controller, second, third
 
 
-def propose(controller: InProcess, topic: str, isr: list[Peer | InProcess], **fields: Any) -> Message:
+def propose(controller: InProcess, topic: str, isr: list[InProcessPeer | InProcess], **fields: Any) -> Message:
     known = controller.partition(topic)
     partition = {
         "partition_index": 0,
@@ -40,7 +41,9 @@ def test_topics_are_created_grown_and_deleted() -> None:
     grown = controller.call("CreatePartitions", 3, topics=[Message(name="t", count=4, assignments=None)], timeout_ms=1)
     assert grown.results[0].error_code == 0
     assert len(controller.core.image.topics["t"].partitions) == 4
-    assert controller.core.image.configs[2, "t"] == {"retention.ms": "5"}
+    assert configs_of(controller.core.image.spec.configs, ConfigResource(ResourceType.TOPIC, "t")) == (
+        ("retention.ms", "5"),
+    )
     deleted = controller.call("DeleteTopics", 6, topics=[Message(name="t"), Message(name="v")], timeout_ms=1)
     assert [one.error_code for one in deleted.responses] == [0, Error.UNKNOWN_TOPIC_OR_PARTITION.value]
     assert controller.core.image.spec.partitions == ()
@@ -52,6 +55,8 @@ def test_a_leader_proposes_an_isr() -> None:
     answer = propose(controller, "t", [controller, second]).topics[0].partitions[0]
     assert (answer.error_code, answer.leader_id, answer.isr, answer.partition_epoch) == (0, 1, [1, 2], 1)
     assert controller.partition("t").isr == {1, 2}
+    twice = propose(controller, "t", [controller, second, second]).topics[0].partitions[0]
+    assert (twice.error_code, controller.partition("t").partition_epoch) == (Error.INVALID_REQUEST.value, 1)
     stale = propose(controller, "t", [controller], partition_epoch=0).topics[0].partitions[0]
     assert stale.error_code == Error.INVALID_UPDATE_VERSION.value
 
@@ -185,10 +190,12 @@ def test_features_are_changed_by_request() -> None:
         return code
 
     assert update(1, 1, validate_only=True) == 0
-    assert not controller.core.topic_settings.eligible_leader_replicas
+    assert not controller.core.deciding.controller.settings.eligible_leader_replicas
     assert update(1, 1) == 0
-    assert controller.core.cluster.controller.settings.eligible_leader_replicas
-    assert controller.core.image.configs[4, ""] == {"min.insync.replicas": "1"}
+    assert controller.core.deciding.controller.settings.eligible_leader_replicas
+    assert configs_of(controller.core.image.spec.configs, ConfigResource(ResourceType.BROKER, "")) == (
+        ("min.insync.replicas", "1"),
+    )
     assert update(0, 1) == update(2, 1) == Error.INVALID_UPDATE_VERSION.value
     assert update(0, 2) == 0
     assert ELIGIBLE_LEADER_REPLICAS not in controller.core.image.features
@@ -211,6 +218,13 @@ def moving(controller: InProcess, topics: list[Message] | None = None) -> list[t
         for topic in answer.topics
         for one in topic.partitions
     ]
+
+
+@pytest.mark.parametrize("index", [-(2**31), -2, -1, 1, 2**31 - 1])
+def test_a_partition_that_is_not_there_is_not_moving(index: int) -> None:
+    controller, *_ = three()
+    controller.create_on("t", [1, 2])
+    assert moving(controller, [Message(name="t", partition_indexes=[index])]) == []
 
 
 def test_a_partition_moves_and_the_move_is_cancelled() -> None:
@@ -244,3 +258,17 @@ def test_what_could_not_be_stored_is_refused_and_forgotten() -> None:
     assert controller.register(4).error_code == Error.UNKNOWN_SERVER_ERROR.value
     assert controller.core.image.topics == {}
     assert controller.core.state.image == before.image
+
+
+def test_an_image_of_decisions_is_the_one_that_a_restart_reads() -> None:
+    """A controller does not read again what it has decided: the log has to say the same."""
+    controller, *_ = three()
+    controller.create_topic("t", 2, 3, retention_ms="5")
+    controller.create_topic("u", 1, 1)
+    controller.call("CreatePartitions", 3, topics=[Message(name="u", count=3, assignments=None)], timeout_ms=1)
+    controller.call("DeleteTopics", 6, topics=[Message(name="t")], timeout_ms=1)
+    controller.create_topic("t", 1, 3)
+    image, read = controller.core.image, controller.log.image()
+    assert image.spec == read.spec
+    assert (image.directories, image.endpoints.keys()) == (read.directories, read.endpoints.keys())
+    assert [record.name for record in image.records()] == [record.name for record in read.records()]

@@ -12,18 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from impl.metadata.files import FOLDER
-from impl.metadata.log import MetadataLog
-from impl.storage import RealDisk
-from impl.wire.values import Message
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.impl.metadata.files import FOLDER
+from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.storage import RealDisk
+from kspec.impl.wire.values import Message
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from tests.impl.broker.process import COMMAND
-from tests.impl.controller.process import ControllerProcess, Member
+from tests.impl.controller.process import ControllerProcess, MemberProcess
 from tests.impl.controller.requests import METADATA_TOPIC
+from tests.limits.turns import Turns
+from tests.times import at_ms
 
 KILLS = int(os.environ.get("KSPEC_KILLS", "5"))
 AFTER_MS = (5, 400)
-"""When it is killed (ms), counted from the first requests."""
+"""The time of the kill (ms), counted from the first requests."""
 
 QUICK_S = 2.0
 MANY = 1_000
@@ -31,13 +33,13 @@ MANY = 1_000
 
 def test_it_serves_stops_in_order_and_goes_on(tmp_path: Path) -> None:
     with ControllerProcess(tmp_path / "controller") as controller:
-        with Member(controller.port) as broker:
+        with MemberProcess(controller.port) as broker:
             broker.join()
             assert broker.create_topic("t", 3).error_code == 0
             before = broker.fetch_metadata(epoch=1).high_watermark
         assert controller.stop() == 0
         controller.start()
-        with Member(controller.port) as broker:
+        with MemberProcess(controller.port) as broker:
             answer = broker.fetch_metadata(before, epoch=2, last_epoch=1)
             assert (answer.error_code, answer.high_watermark) == (0, before + 1)
             assert broker.create_topic("t").error_code != 0
@@ -49,7 +51,7 @@ def test_a_weakened_rule_decides_and_is_replayed(tmp_path: Path) -> None:
     """Leaving the block runs the trace through the weakened rules again."""
     with (
         ControllerProcess(tmp_path / "controller", "--mutant", CONTROLLER_MUTANTS[0].name) as controller,
-        Member(controller.port) as broker,
+        MemberProcess(controller.port) as broker,
     ):
         broker.join()
         assert broker.create_topic("t").error_code == 0
@@ -57,7 +59,7 @@ def test_a_weakened_rule_decides_and_is_replayed(tmp_path: Path) -> None:
 
 def test_a_fetch_that_waits_is_forgotten_with_its_connection(tmp_path: Path) -> None:
     with ControllerProcess(tmp_path / "controller") as controller:
-        waiting, broker = Member(controller.port), Member(controller.port)
+        waiting, broker = MemberProcess(controller.port), MemberProcess(controller.port)
         end = broker.fetch_metadata(epoch=1).high_watermark
         waiting.send("Fetch", 18, fetch_that_waits(end))
         waiting.close()
@@ -110,11 +112,13 @@ def test_two_do_not_share_a_folder(tmp_path: Path) -> None:
 def works(port: int, done: list[str], stop: threading.Event, first: int) -> None:
     """Create topics and register brokers until the controller is gone; `done` has what was answered."""
     try:
-        with Member(port, timeout=20) as broker:
+        with MemberProcess(port, timeout=20) as broker:
             broker.join(first)
             done.append(f"broker {first}")
             number = 0
+            turns = Turns()
             while not stop.is_set():
+                turns.go()
                 number += 1
                 name = f"t-{first}-{number}"
                 if broker.create_topic(name, 3).error_code == 0:
@@ -143,7 +147,7 @@ def test_what_was_answered_survives_kills(tmp_path: Path) -> None:
         stop.set()
         for worker in workers:
             worker.join(30)
-        log = MetadataLog(RealDisk(), controller.folder, 0)
+        log = MetadataLog(RealDisk(), controller.folder, at_ms(0))
         image = log.image()
         log.close()
         known = {f"broker {one.broker}" for one in image.spec.brokers} | {f"topic {name}" for name in image.topics}
@@ -169,7 +173,7 @@ def test_a_thousand_partitions_are_created_and_get_other_leaders_quickly(tmp_pat
     """Kafka: 1,000 partitions are one request, and a broker's end is one batch."""
     overrides = ["broker.session.timeout.ms=1000"]
     controller = ControllerProcess(tmp_path / "controller", overrides=overrides, traced=False)
-    with controller, Member(controller.port) as one, Member(controller.port) as other:
+    with controller, MemberProcess(controller.port) as one, MemberProcess(controller.port) as other:
         one.join(1)
         other.join(2)
         began = time.monotonic()
@@ -180,7 +184,9 @@ def test_a_thousand_partitions_are_created_and_get_other_leaders_quickly(tmp_pat
         end = other.fetch_metadata(epoch=1).high_watermark
         began = time.monotonic()
         high_watermark = end
+        turns = Turns()
         while high_watermark == end:
+            turns.go()
             other.heartbeat()
             high_watermark = other.fetch_metadata(end, epoch=1, last_epoch=1, wait_ms=200).high_watermark
         fenced = time.monotonic() - began

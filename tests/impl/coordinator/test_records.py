@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.coordinator.fields import UnreadableRecordError
-from impl.coordinator.records import decode, encode
-from spec.coordinator.group import GroupState
-from spec.coordinator.loading import load
-from spec.coordinator.records import (
+from kspec.impl.coordinator.fields import UnreadableRecordError
+from kspec.impl.coordinator.records import decode, encode
+from kspec.spec.coordinator.group import GroupState
+from kspec.spec.coordinator.loading import load
+from kspec.spec.coordinator.records import (
     GroupMetadataRecord,
     GroupRecord,
     GroupTombstone,
@@ -20,11 +20,11 @@ from spec.coordinator.records import (
     OffsetCommitRecord,
     OffsetTombstone,
 )
-from spec.coordinator.rules.subscription import subscribed_topics
-from spec.messages.groups.join_group import GroupProtocol
-from spec.values import NO_EPOCH, NO_TOPIC_ID, Epoch, Generation, GroupId, MemberId, Offset, TopicId
+from kspec.spec.coordinator.rules.subscription import subscribed_topics
+from kspec.spec.messages.groups.join_group import GroupProtocol
+from kspec.spec.values import NO_EPOCH, NO_TOPIC_ID, Epoch, Generation, GroupId, MemberId, Offset, TimestampMs, TopicId
 from tests.places import REPOSITORY
-from tests.spec.coordinator_driver import Driver, at
+from tests.spec.coordinator_driver import CoordinatorDriver, at
 
 RECORDED: dict[str, Any] = json.loads((REPOSITORY / "tests/data/consumer-offsets.json").read_text(encoding="utf-8"))
 LOG = [(bytes.fromhex(key), None if value is None else bytes.fromhex(value)) for key, value in RECORDED["log"]]
@@ -69,7 +69,7 @@ def anonymous(record: GroupRecord) -> GroupRecord:
             leader = None if record.leader is None else MemberId("?")
             return replace(record, group_id=G, leader=leader, state_since_ms=None, members=members)
         case OffsetCommitRecord():
-            return replace(record, group_id=G, committed_at_ms=0, topic_id=NO_TOPIC_ID)
+            return replace(record, group_id=G, committed_at_ms=TimestampMs(0), topic_id=NO_TOPIC_ID)
     return record
 
 
@@ -80,7 +80,7 @@ def test_the_coordinator_stores_what_kafka_stored() -> None:
     generation = stored[1]
     assert isinstance(generation, GroupMetadataRecord)
     member = generation.members[0]
-    driver = Driver(initial_rebalance_delay_ms=0)
+    driver = CoordinatorDriver(initial_rebalance_delay_ms=0)
     known: dict[str, Any] = {
         "protocols": (GroupProtocol("range", member.subscription), GroupProtocol("cooperative-sticky", b"")),
         "client_id": member.client_id,
@@ -101,7 +101,9 @@ def test_the_coordinator_stores_what_kafka_stored() -> None:
 def test_an_offset_in_any_version(version: int) -> None:
     epoch = Epoch(3) if version >= 3 else NO_EPOCH
     topic_id = TopicId((1).to_bytes(8, "big") + (2).to_bytes(8, "big")) if version == 4 else NO_TOPIC_ID
-    expected = OffsetCommitRecord(G, "t", 3, Offset(5), epoch, "ü", 1000, 2000 if version == 1 else None, topic_id)
+    expected = OffsetCommitRecord(
+        G, "t", 3, Offset(5), epoch, "ü", TimestampMs(1000), TimestampMs(2000) if version == 1 else None, topic_id
+    )
     value = bytes.fromhex(VERSIONS["offset"][version])
     assert decode(OFFSET_KEY, value) == expected
     if version in (1, 4):
@@ -112,7 +114,7 @@ def test_an_offset_in_any_version(version: int) -> None:
 def test_a_group_in_any_version(version: int) -> None:
     instance_id = "i" if version >= 3 else None
     member = MemberRecord(MemberId("m"), instance_id, "c", "h", 11 if version else -1, 12, b"\1\2", b"\3")
-    since = 9 if version >= 2 else None
+    since = TimestampMs(9) if version >= 2 else None
     expected = GroupMetadataRecord(G, "consumer", Generation(7), "range", MemberId("m"), since, (member,))
     value = bytes.fromhex(VERSIONS["group"][version])
     assert decode(GROUP_KEY, value) == expected
@@ -129,11 +131,11 @@ def test_an_old_members_rebalance_time_out_is_its_session() -> None:
 
 def test_an_old_key() -> None:
     record = decode(bytes.fromhex(VERSIONS["legacy_key"]), bytes.fromhex(VERSIONS["legacy_offset"]))
-    assert record == OffsetCommitRecord(G, "t", 3, Offset(5), NO_EPOCH, "ü", 1000)
+    assert record == OffsetCommitRecord(G, "t", 3, Offset(5), NO_EPOCH, "ü", TimestampMs(1000))
 
 
 def test_groups_of_other_protocols_are_passed_over() -> None:
-    assert decode(bytes.fromhex(VERSIONS["consumer_group_key"]), b"") is None
+    assert decode(b"\0\x0b" + bytes.fromhex(VERSIONS["consumer_group_key"])[2:], b"") is None
 
 
 GROUP_3 = bytes.fromhex(VERSIONS["group"][3])
@@ -158,7 +160,7 @@ def test_other_bytes_are_refused(key: bytes, value: bytes) -> None:
 
 
 def test_a_length_of_several_bytes() -> None:
-    record = OffsetCommitRecord(G, "t", 3, Offset(5), NO_EPOCH, "x" * 20_000, 1000)
+    record = OffsetCommitRecord(G, "t", 3, Offset(5), NO_EPOCH, "x" * 20_000, TimestampMs(1000))
     assert decode(*encode(record)) == record
 
 

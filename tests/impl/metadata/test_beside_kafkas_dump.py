@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from impl.metadata.files import records_in
-from impl.metadata.records import LogRecord
-from impl.metadata.snapshots import from_bytes
-from impl.records.batch import header_at
+from kspec.impl.metadata.files import records_in
+from kspec.impl.metadata.records import LogRecord
+from kspec.impl.metadata.snapshots import from_bytes
+from kspec.impl.records.batch import header_at
 from tests.conformance.kafka.releases import kafkas_dump
-from tests.impl.broker.process import BrokerProcess, Client
+from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.limits.turns import Turns
 
 
 def words(name: str) -> str:
@@ -34,7 +35,9 @@ def same(theirs: Any, ours: Any) -> bool:
 
 def records_of_log(content: bytes) -> list[LogRecord]:
     found, position = list[LogRecord](), 0
+    turns = Turns()
     while position < len(content):
+        turns.go()
         size = header_at(content, position).size
         found += records_in(content[position : position + size])
         position += size
@@ -42,7 +45,7 @@ def records_of_log(content: bytes) -> list[LogRecord]:
 
 
 def printed_by_kafka(file: Path) -> list[dict[str, Any]]:
-    """What the tool prints of the records in a file; those of control batches are not of the metadata."""
+    """Output of the tool for the records in a file; those of control batches are not of the metadata."""
     done = kafkas_dump("--cluster-metadata-decoder", "--skip-record-metadata", "--files", str(file))
     assert done.returncode == 0, done.stderr
     found = [json.loads(line.removeprefix("| payload: ")) for line in done.stdout.splitlines() if "| payload: " in line]
@@ -52,11 +55,11 @@ def printed_by_kafka(file: Path) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_a_brokers_metadata(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "logs", overrides=["metadata.log.max.record.bytes.between.snapshots=1500"]) as broker:
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             client.create("t", 2, retention_ms="-1")
             client.call("InitProducerId", 4, transactional_id=None, transaction_timeout_ms=1000)
         broker.restart()
-        with Client(broker.port) as client:
+        with BrokerClient(broker.port) as client:
             client.create("u", 3)
     folder = tmp_path / "logs" / "__cluster_metadata-0"
     (snapshot,) = folder.glob("*.checkpoint")

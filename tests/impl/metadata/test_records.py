@@ -2,16 +2,16 @@
 
 import pytest
 
-from impl.metadata.records import LogRecord, decode_record, encode_record, from_spec, to_spec
-from impl.wire.values import Message
-from spec.metadata import (
+from kspec.impl.metadata.records import LogRecord, decode_record, encode_record, from_spec, to_spec
+from kspec.impl.wire.values import Message
+from kspec.spec.metadata import (
     BrokerRegistration,
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from spec.values import BrokerEpoch, BrokerId, Incarnation
+from kspec.spec.values import BrokerEpoch, BrokerId, Incarnation
 
 TWO, EPOCH = BrokerId(2), BrokerEpoch(7)
 

@@ -4,20 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from impl.metadata.image import ClusterImage
-from impl.metadata.log import MetadataLog
-from impl.metadata.records import LogRecord
-from impl.metadata.snapshots import from_bytes, snapshot_name, snapshot_of, to_bytes
-from impl.records.batch import headers
-from impl.storage import StorageError
-from impl.storage.simulated_disk import PowerLossError, SimulatedDisk, Survives
-from impl.wire.values import Message
-from spec.controller.rules.metadata_log import SnapshotId
-from spec.values import Epoch, Offset
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.metadata.records import LogRecord
+from kspec.impl.metadata.snapshots import from_bytes, snapshot_name, snapshot_of, to_bytes
+from kspec.impl.records.batch import headers
+from kspec.impl.storage import StorageError
+from kspec.impl.wire.values import Message
+from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.spec.values import Epoch, Offset, TimestampMs
+from kspec.trials.simulated.disk import PowerLossError, SimulatedDisk, Survives
+from tests.times import at_ms
 
 BROKER = 1
 CHECKED_FROM = 17
-"""Where the checksum of a batch lies; what it is about follows."""
+"""The place of a batch's checksum; what it is about follows."""
 
 
 def topic(number: int) -> list[LogRecord]:
@@ -67,33 +68,50 @@ CHANGES = [registered(), topic(1), topic(2), gone(1), topic(3)]
 
 
 def said(image: ClusterImage) -> list[str]:
-    """What an image says, whatever the numbers of its partitions are."""
+    """The lines of an image, whatever the numbers of its partitions are."""
     return [str(record) for record in image.records()]
 
 
 def after(changes: list[list[LogRecord]], log: MetadataLog) -> ClusterImage:
     image = log.image()
     for records in changes:
-        for record in log.append(records, 0):
-            image.replay(record)
+        append(log, image, records)
     return image
 
 
+def append(log: MetadataLog, image: ClusterImage, records: list[LogRecord]) -> None:
+    """Write records, and take them as they are read again."""
+    written = log.end_offset
+    log.append(records, at_ms(0))
+    image.replay_all(record for batch in log.batches() if batch.base_offset >= written for record in batch.records)
+
+
 def test_an_image_comes_back_from_its_records() -> None:
-    image = after(CHANGES, MetadataLog(SimulatedDisk(), Path("/logs"), 0))
-    content = to_bytes(image.records(), Epoch(3), 1_000)
+    image = after(CHANGES, MetadataLog(SimulatedDisk(), Path("/logs"), at_ms(0)))
+    content = to_bytes(image.records(), Epoch(3), TimestampMs(1_000))
     again = ClusterImage()
     again.restore(from_bytes(content, "x"), image.spec.end_offset)
     assert said(again) == said(image)
     assert again.spec.end_offset == image.spec.end_offset
-    assert (again.next_producer_id, again.features) == (3000, {"metadata.version": 25})
+    assert (again.spec.following_producer_id, again.features) == (3000, {"metadata.version": 25})
     assert again.endpoints[BROKER].port == 9092
     assert list(again.topics) == ["topic-2", "topic-3"]
-    assert again.configs == {(2, "topic-2"): {"retention.ms": "2"}, (2, "topic-3"): {"retention.ms": "3"}}
+    assert again.spec == image.spec._replace(
+        brokers=again.spec.brokers,
+        partitions=again.spec.partitions,
+        topics=again.spec.topics,
+        following_partition=again.spec.following_partition,
+    ), "but for the numbers of partitions, and the offset of a registration"
+    assert [(one.resource.name, one.values) for one in again.spec.configs] == [
+        ("topic-2", (("retention.ms", "2"),)),
+        ("topic-3", (("retention.ms", "3"),)),
+    ]
 
 
 def test_a_damaged_snapshot_is_one_line() -> None:
-    content = to_bytes(after(CHANGES, MetadataLog(SimulatedDisk(), Path("/logs"), 0)).records(), Epoch(3), 1_000)
+    content = to_bytes(
+        after(CHANGES, MetadataLog(SimulatedDisk(), Path("/logs"), at_ms(0))).records(), Epoch(3), TimestampMs(1_000)
+    )
     for length in range(0, len(content), 7):
         with pytest.raises(StorageError, match="x is damaged: "):
             from_bytes(content[:length], "x")
@@ -112,21 +130,20 @@ def test_names_are_kafkas() -> None:
 
 def test_a_snapshot_takes_the_place_of_the_records_before_it() -> None:
     disk = SimulatedDisk()
-    log = MetadataLog(disk, Path("/logs"), 0)
+    log = MetadataLog(disk, Path("/logs"), at_ms(0))
     image = after(CHANGES, log)
     size = log.size
-    log.take_snapshot(image, 1)
+    log.take_snapshot(image, at_ms(1))
     assert log.size == 0 < size
-    for record in log.append(topic(4), 0):
-        image.replay(record)
-    again = MetadataLog(disk, Path("/logs"), 0)
+    append(log, image, topic(4))
+    again = MetadataLog(disk, Path("/logs"), at_ms(0))
     assert again.epoch == log.epoch + 1
     assert said(again.image()) == said(image)
-    again.take_snapshot(again.image(), 2)
+    again.take_snapshot(again.image(), at_ms(2))
     assert [name for name in disk.listdir("/logs/__cluster_metadata-0") if name.endswith(".checkpoint")] == [
         snapshot_name(SnapshotId(image.spec.end_offset, log.epoch))
     ]
-    last = MetadataLog(disk, Path("/logs"), 0)
+    last = MetadataLog(disk, Path("/logs"), at_ms(0))
     assert (said(last.image()), last.end_offset) == (said(image), again.end_offset)
     assert last.epoch == again.epoch, "it has written nothing in its epoch"
 
@@ -135,15 +152,14 @@ def run(disk: SimulatedDisk) -> list[list[str]]:
     """Appends and snapshots, until the power is lost: what the log said after each append that had returned."""
     states: list[list[str]] = [[]]
     try:
-        log = MetadataLog(disk, Path("/logs"), 0)
+        log = MetadataLog(disk, Path("/logs"), at_ms(0))
         image = log.image()
         states[0] = said(image)
         for number, records in enumerate([*CHANGES, topic(4), gone(3), topic(5)]):
-            for record in log.append(records, 0):
-                image.replay(record)
+            append(log, image, records)
             states.append(said(image))
             if number % 2:
-                log.take_snapshot(image, number)
+                log.take_snapshot(image, at_ms(number))
     except PowerLossError:
         pass
     return states
@@ -160,9 +176,22 @@ def test_power_is_lost_at_every_step() -> None:
         done = len(run(disk)) - 1
         for survives in Survives:
             left = disk.after_power_loss(survives)
-            log = MetadataLog(left, Path("/logs"), 0)
+            log = MetadataLog(left, Path("/logs"), at_ms(0))
             found = said(log.image())
             assert found in states[done : done + 2], f"step {stop_at}, {survives}"
             image = after([topic(9)], log)
-            log.take_snapshot(image, 9)
-            assert said(MetadataLog(left, Path("/logs"), 0).image()) == said(image)
+            log.take_snapshot(image, at_ms(9))
+            assert said(MetadataLog(left, Path("/logs"), at_ms(0)).image()) == said(image)
+
+
+def test_a_log_whose_snapshot_is_gone_is_refused_in_one_line() -> None:
+    """It would else begin with what came after the snapshot, as if there had been nothing before."""
+    disk = SimulatedDisk()
+    log = MetadataLog(disk, Path("/logs"), at_ms(0))
+    log.append(topic(1), at_ms(0))
+    log.take_snapshot(log.image(), at_ms(0))
+    path = log.path_of(log.snapshot)
+    log.close()
+    disk.unlink(path)
+    with pytest.raises(StorageError, match=r"/logs/__cluster_metadata-0 begins at offset \d+, and has no snapshot"):
+        MetadataLog(disk, Path("/logs"), at_ms(0))

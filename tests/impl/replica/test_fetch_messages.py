@@ -1,10 +1,10 @@
-"""What a follower reads in an answer to its fetch: whole batches, in pieces where offsets are missing."""
+"""Reading of the answer to a follower's fetch: whole batches, in pieces where offsets are missing."""
 
-from impl.records.record import new_batch
-from impl.replica.fetch_messages import fetched
-from impl.wire.values import Message
-from spec.log.batch import Batch
-from spec.values import UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset
+from kspec.impl.records.record import new_batch
+from kspec.impl.replica.fetch_messages import end_of, fetched
+from kspec.impl.wire.values import Message
+from kspec.spec.log.batch import Batch
+from kspec.spec.values import UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset
 
 
 def batch(base_offset: int, count: int = 1, leader_epoch: int = 3) -> bytes:
@@ -31,6 +31,12 @@ def test_a_gap_between_batches_makes_two_pieces() -> None:
     found = fetched(Offset(7), answer(batch(7) + batch(12)))
     assert found is not None
     assert [one.response.base_offset for one in found] == [7, 12]
+
+
+def test_a_piece_ends_where_its_batches_do_whatever_the_log_has_taken_of_it() -> None:
+    found = fetched(Offset(7), answer(batch(7, 2) + batch(9, 3) + batch(20)))
+    assert found is not None
+    assert [end_of(one) for one in found] == [12, 21]
 
 
 def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:

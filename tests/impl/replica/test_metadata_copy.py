@@ -4,23 +4,23 @@ from collections import Counter
 
 import pytest
 
-from impl.broker.calls import Ask
-from impl.metadata.files import FOLDER, replay_into
-from impl.sim.cluster import SimulatedCluster
-from impl.sim.network import Client, Network, Take
-from impl.sim.plan import SNAPSHOT_BYTES, weather_of
-from impl.sim.setup import Setup
-from spec.controller.protocol import Controller
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.kraft import KRAFT_NEXT
+from kspec.impl.broker.calls import Ask
+from kspec.impl.metadata.files import FOLDER, replay_into
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.trials.simulated.cluster import SimulatedCluster
+from kspec.trials.simulated.network import Network, NetworkClient, Take
+from kspec.trials.simulated.plan import SNAPSHOT_BYTES, conditions_of
+from kspec.trials.simulated.setup import RunSetup
 
 LIMIT = 1_500
 """Bytes of the copy after which a snapshot is taken."""
 
 
 def test_a_long_copy_gives_way_to_a_snapshot() -> None:
-    weather = weather_of(3)._replace(snapshot_bytes=LIMIT)
-    setup = Setup(3, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT), weather=weather)
+    conditions = conditions_of(3)._replace(snapshot_bytes=LIMIT)
+    setup = RunSetup(3, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT), conditions=conditions)
     cluster = SimulatedCluster(setup)
     cluster.run(2_000)
     end_offset = cluster.controller.core.image.spec.end_offset
@@ -36,12 +36,12 @@ def test_a_long_copy_gives_way_to_a_snapshot() -> None:
 
 
 def test_a_broker_that_was_away_asks_for_a_snapshot_in_a_seed_with_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    setup = Setup(29, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT))
-    assert setup.surroundings.snapshot_bytes == min(SNAPSHOT_BYTES)
+    setup = RunSetup(29, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT))
+    assert setup.conditions_now.snapshot_bytes == min(SNAPSHOT_BYTES)
     cluster = SimulatedCluster(setup)
     asked: Counter[str] = Counter()
 
-    def ask(client: Client, request: Ask, take: Take) -> None:
+    def ask(client: NetworkClient, request: Ask, take: Take) -> None:
         asked[request.api] += 1
         Network.ask(cluster.network, client, request, take)
 

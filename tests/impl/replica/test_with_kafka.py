@@ -13,13 +13,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from conformance.kafka.process import CLUSTER_ID, HOST
-from conformance.mirror.controller import NODE, ControllerUnderTest
-from impl.records.batch import headers
+from kspec.conformance.kafka.process import CLUSTER_ID, HOST
+from kspec.conformance.mirror.controller import NODE, ControllerUnderTest
+from kspec.impl.records.batch import headers
+from kspec.impl.storage import RealDisk
+from kspec.impl.storage.small_files import format_directory, is_formatted
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerProcess
-from tests.impl.controller.process import Member
+from tests.impl.controller.process import MemberProcess
 from tests.impl.controller.test_on_kafka import controller_for, real_broker
+from tests.limits.turns import Turns
 
 pytestmark = pytest.mark.slow
 
@@ -38,13 +41,18 @@ def member(folder: Path, node: int, controller: int, port: int) -> BrokerProcess
         "replica.fetch.backoff.ms=100",
         "min.insync.replicas=2",
     ]
-    return BrokerProcess(folder / f"member-{node}", overrides=settings)
+    data = folder / f"member-{node}"
+    if not is_formatted(RealDisk(), str(data)):
+        format_directory(RealDisk(), str(data), CLUSTER_ID, node)
+    return BrokerProcess(data, overrides=settings)
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = START_S) -> None:
     """Wait for a condition; the limit is an emergency stop."""
     end = time.monotonic() + seconds
+    turns = Turns()
     while not condition():
+        turns.go()
         assert time.monotonic() < end, f"it never happened: {what}"
         time.sleep(0.1)
 
@@ -88,7 +96,7 @@ def test_two_of_ours_and_one_of_kafka_s_replicate_both_ways(tmp_path: Path) -> N
         theirs.start()
         ours = [stack.enter_context(member(tmp_path, node, 100, controller.port)) for node in (1, 2)]
         until(lambda: theirs.started, "Kafka's broker starts")
-        with Member(controller.port) as other:
+        with MemberProcess(controller.port) as other:
             other.create_on(TOPIC, [3, 1, 2], [1, 2, 3])
         addresses = ",".join([at_theirs, *(one.address for one in ours)])
         produced(addresses, 200)
@@ -121,7 +129,7 @@ def kafka_s_controller(folder: Path) -> Iterator[int]:
     finally:
         asyncio.run_coroutine_threadsafe(real.close(), loop).result(START_S)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join()
+        thread.join(timeout=600)
         loop.close()
 
 

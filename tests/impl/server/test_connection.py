@@ -8,11 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from impl.server.network.connection import MOST_UNANSWERED, Connection
-from impl.server.network.receiving import COPIED, LARGE, SHARED, SHARED_MEMORY, Frames, RefusedFrameError
+from kspec.impl.server.network.connection import MOST_UNANSWERED, Connection
+from kspec.impl.server.network.receiving import COPIED, LARGE, SHARED, SHARED_MEMORY, Frames, RefusedFrameError
+from kspec.impl.wire.writing import Part, size_of
+from tests.limits.turns import Turns
 
 
-class Loop:
+class RecordingLoop:
     """An event loop whose turns the test takes."""
 
     def __init__(self) -> None:
@@ -41,7 +43,7 @@ class Loop:
             callback()
 
 
-class Owner:
+class RecordingOwner:
     """Keeps what came. It answers each frame with the frame's number, at once or when the frames are settled."""
 
     largest_frame = 4 << 20
@@ -89,20 +91,22 @@ class Owner:
         return size <= self.room
 
 
-class Pair:
+class ConnectedPair:
     """A connection, and its client."""
 
     def __init__(self) -> None:
         self.client, self.server = socket.socketpair()
         self.client.setblocking(False)
         self.server.setblocking(False)
-        self.loop, self.owner = Loop(), Owner()
+        self.loop, self.owner = RecordingLoop(), RecordingOwner()
         self.connection = Connection(self.loop, cast(Any, NamedSocket(self.server)), self.owner, ("client", 1))
 
     def send(self, data: bytes) -> None:
         """Send everything, while the connection takes its turns."""
         left = memoryview(data)
+        turns = Turns()
         while left:
+            turns.go()
             try:
                 left = left[self.client.send(left) :]
             except BlockingIOError:
@@ -134,8 +138,8 @@ class NamedSocket:
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
-    made = Pair()
+def pair() -> Iterator[ConnectedPair]:
+    made = ConnectedPair()
     yield made
     made.connection.close()
     made.client.close()
@@ -151,7 +155,7 @@ def some_frames(sizes: list[int], seed: int = 1) -> list[bytes]:
     return [drawn.randbytes(size) for size in sizes]
 
 
-def test_frames_cut_at_every_place_are_the_same(pair: Pair) -> None:
+def test_frames_cut_at_every_place_are_the_same(pair: ConnectedPair) -> None:
     frames = some_frames([1, 0, 7, 4, 30])
     data = framed(*frames)
     for cut in range(len(data) + 1):
@@ -166,7 +170,7 @@ SIZES = [1, COPIED, COPIED + 1, 65_000, LARGE - 1, LARGE, LARGE + 1, SHARED, SHA
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_frames_of_all_sizes_cut_anywhere_are_the_same(pair: Pair, seed: int) -> None:
+def test_frames_of_all_sizes_cut_anywhere_are_the_same(pair: ConnectedPair, seed: int) -> None:
     drawn = random.Random(seed)
     frames = some_frames([drawn.choice(SIZES) for _ in range(25)], seed)
     data = framed(*frames)
@@ -178,10 +182,12 @@ def test_frames_of_all_sizes_cut_anywhere_are_the_same(pair: Pair, seed: int) ->
 
 
 def test_connections_that_take_turns_do_not_mix_what_they_receive() -> None:
-    pairs, drawn = [Pair() for _ in range(3)], random.Random(3)
+    pairs, drawn = [ConnectedPair() for _ in range(3)], random.Random(3)
     wanted = [some_frames([drawn.choice(SIZES[:7]) for _ in range(12)], number) for number in range(3)]
     left = [framed(*frames) for frames in wanted]
+    turns = Turns()
     while any(left):
+        turns.go()
         number = drawn.randrange(3)
         size = drawn.randrange(1, 90_000)
         pairs[number].send(left[number][:size])
@@ -192,7 +198,7 @@ def test_connections_that_take_turns_do_not_mix_what_they_receive() -> None:
         pair.client.close()
 
 
-def test_what_comes_together_is_settled_together_and_answered_with_one_call(pair: Pair) -> None:
+def test_what_comes_together_is_settled_together_and_answered_with_one_call(pair: ConnectedPair) -> None:
     frames = some_frames([65_000] * 3 + [10] * 5)
     sock: Any = pair.connection._sock
     pair.client.send(framed(*frames))
@@ -203,9 +209,9 @@ def test_what_comes_together_is_settled_together_and_answered_with_one_call(pair
     assert pair.answers() == list(range(len(frames)))
 
 
-def test_answers_that_other_requests_complete_leave_together(pair: Pair) -> None:
+def test_answers_that_other_requests_complete_leave_together(pair: ConnectedPair) -> None:
     """As a follower's fetch completes the requests of producers on other connections."""
-    other = Pair()
+    other = ConnectedPair()
     pair.owner.answers = None
     pair.send(framed(*some_frames([10] * 4)))
     assert pair.answers() == []
@@ -226,7 +232,7 @@ def test_answers_that_other_requests_complete_leave_together(pair: Pair) -> None
     other.client.close()
 
 
-def test_frames_that_are_kept_are_not_received_over(pair: Pair) -> None:
+def test_frames_that_are_kept_are_not_received_over(pair: ConnectedPair) -> None:
     pair.owner.keeps = True
     frames = some_frames([5_000, 65_000, 65_000, 10, LARGE + 1] * 8)
     pair.send(framed(*frames))
@@ -235,7 +241,7 @@ def test_frames_that_are_kept_are_not_received_over(pair: Pair) -> None:
     pair.owner.seen.clear()
 
 
-def test_a_small_frame_that_is_kept_does_not_hold_the_shared_memory(pair: Pair) -> None:
+def test_a_small_frame_that_is_kept_does_not_hold_the_shared_memory(pair: ConnectedPair) -> None:
     pair.owner.keeps = True
     pair.send(framed(b"x" * COPIED))
     before = SHARED_MEMORY.memory
@@ -243,7 +249,7 @@ def test_a_small_frame_that_is_kept_does_not_hold_the_shared_memory(pair: Pair) 
     pair.owner.seen.clear()
 
 
-def test_no_more_requests_are_taken_than_may_be_unanswered(pair: Pair) -> None:
+def test_no_more_requests_are_taken_than_may_be_unanswered(pair: ConnectedPair) -> None:
     pair.owner.answers = None
     frames = some_frames([20] * (3 * MOST_UNANSWERED))
     pair.send(framed(*frames))
@@ -256,7 +262,7 @@ def test_no_more_requests_are_taken_than_may_be_unanswered(pair: Pair) -> None:
     assert pair.answers() == list(range(len(frames)))
 
 
-def test_requests_that_wait_are_taken_though_nothing_more_comes(pair: Pair) -> None:
+def test_requests_that_wait_are_taken_though_nothing_more_comes(pair: ConnectedPair) -> None:
     """All of them have been received: no event of the socket tells of those that are left."""
     pair.owner.answers = None
     pair.send(framed(*some_frames([20] * (MOST_UNANSWERED + 5))))
@@ -267,15 +273,15 @@ def test_requests_that_wait_are_taken_though_nothing_more_comes(pair: Pair) -> N
     assert len(pair.owner.frames) == MOST_UNANSWERED + 5
 
 
-def test_more_are_taken_when_those_before_were_only_put_off(pair: Pair) -> None:
+def test_more_are_taken_when_those_before_were_only_put_off(pair: ConnectedPair) -> None:
     frames = some_frames([20] * (3 * MOST_UNANSWERED))
     pair.send(framed(*frames))
     assert pair.owner.frames == frames
     assert max(pair.owner.settled) == MOST_UNANSWERED
 
 
-@pytest.mark.parametrize("size", [-1, Owner.largest_frame + 1])
-def test_what_came_before_a_frame_that_cannot_be_is_answered(pair: Pair, size: int) -> None:
+@pytest.mark.parametrize("size", [-1, RecordingOwner.largest_frame + 1])
+def test_what_came_before_a_frame_that_cannot_be_is_answered(pair: ConnectedPair, size: int) -> None:
     pair.client.send(framed(b"one", b"two") + struct.pack(">i", size) + b"three")
     pair.loop.turn()
     assert pair.owner.frames == [b"one", b"two"]
@@ -284,7 +290,7 @@ def test_what_came_before_a_frame_that_cannot_be_is_answered(pair: Pair, size: i
 
 
 @pytest.mark.parametrize("size", [COPIED + 1, LARGE + 1])
-def test_a_frame_that_there_is_no_memory_for_closes_the_connection(pair: Pair, size: int) -> None:
+def test_a_frame_that_there_is_no_memory_for_closes_the_connection(pair: ConnectedPair, size: int) -> None:
     pair.owner.room = COPIED
     pair.client.send(framed(b"one") + struct.pack(">i", size) + b"part")
     pair.loop.turn()
@@ -292,7 +298,7 @@ def test_a_frame_that_there_is_no_memory_for_closes_the_connection(pair: Pair, s
     assert pair.answers() == [0]
 
 
-def test_the_end_of_the_stream_closes_the_connection_after_the_answers(pair: Pair) -> None:
+def test_the_end_of_the_stream_closes_the_connection_after_the_answers(pair: ConnectedPair) -> None:
     pair.client.send(framed(b"one", b"two") + b"\0\0")
     pair.client.shutdown(socket.SHUT_WR)
     for _ in range(3):
@@ -301,8 +307,8 @@ def test_the_end_of_the_stream_closes_the_connection_after_the_answers(pair: Pai
     assert pair.answers() == [0, 1]
 
 
-def test_a_client_that_does_not_read_is_read_from_no_more(pair: Pair) -> None:
-    answer = [bytes(100_000)]
+def test_a_client_that_does_not_read_is_read_from_no_more(pair: ConnectedPair) -> None:
+    answer: list[Part] = [bytes(100_000)]
     pair.owner.answers = None
     pair.send(framed(*some_frames([20] * 20)))
     for place in range(20):
@@ -312,7 +318,9 @@ def test_a_client_that_does_not_read_is_read_from_no_more(pair: Pair) -> None:
     pair.loop.turn()
     assert not pair.loop.readers
     received = 0
-    while received < 20 * len(answer[0]):
+    turns = Turns()
+    while received < 20 * size_of(answer[0]):
+        turns.go()
         try:
             received += len(pair.client.recv(1 << 20))
         except BlockingIOError:
@@ -330,7 +338,7 @@ def test_a_part_that_was_put_aside_is_taken_up_again() -> None:
     left, right = socket.socketpair()
     left.setblocking(False)
     right.setblocking(False)
-    frames = Frames(Owner())
+    frames = Frames(RecordingOwner())
     frames.take_up()
     right.send(framed(b"a" * 10)[:7])
     assert frames.receive(left)[0] == 7
@@ -344,7 +352,7 @@ def test_a_part_that_was_put_aside_is_taken_up_again() -> None:
     found = frames.next()
     assert found is not None
     assert bytes(found) == b"a" * 10
-    refusing = Owner()
+    refusing = RecordingOwner()
     refusing.room = 0
     refused = Frames(refusing)
     refused.take_up()

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from impl.records.batch import header_at, headers
-from impl.records.record import new_batch, records_of
-from impl.storage.partition import PartitionFiles
-from spec.log.batch import Batch
-from spec.log.epoch_history import EpochHistory
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.producers import ProducerBatch, Producers, rebuilt_from
-from spec.values import Epoch, Offset, ProducerEpoch, ProducerId
+from kspec.impl.records.batch import header_at, headers
+from kspec.impl.records.record import new_batch, records_of
+from kspec.impl.storage.partition import PartitionFiles
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.epoch_history import EpochHistory
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.log.producers import ProducerBatch, Producers, rebuilt_from
+from kspec.spec.values import Epoch, Offset, ProducerEpoch, ProducerId
+from tests.limits.turns import Turns
 
 
 def made(count: int, *, time: int = 1_000, producer: int = -1, sequence: int = -1, size: int = 10, codec: int = 0) -> bytes:
@@ -20,7 +21,7 @@ def made(count: int, *, time: int = 1_000, producer: int = -1, sequence: int = -
 
 
 @dataclass(frozen=True)
-class Stored:
+class BatchInLog:
     """A batch in the log: where it lies, and its bytes from the attributes on, which never change."""
 
     base_offset: int
@@ -33,10 +34,10 @@ class Stored:
         return self.base_offset + self.count
 
 
-def stored_in(data: bytes) -> list[Stored]:
+def stored_in(data: bytes) -> list[BatchInLog]:
     """The batches in bytes that were read."""
     return [
-        Stored(
+        BatchInLog(
             one.base_offset, one.leader_epoch, one.last_offset_delta + 1, data[one.position + 16 : one.position + one.size]
         )
         for one in headers(data)
@@ -44,17 +45,17 @@ def stored_in(data: bytes) -> list[Stored]:
 
 
 @dataclass
-class Model:
+class DirectoryModel:
     """Batches in order, and the log as `spec` sees it."""
 
-    batches: list[Stored] = field(default_factory=list)
+    batches: list[BatchInLog] = field(default_factory=list)
     log: EpochLog = EMPTY_EPOCH_LOG
 
     def append(self, base_offset: int, epoch: int, batches: list[bytes]) -> None:
         self.log = self.log.append_at(Offset(base_offset), ())
         for batch in batches:
             header = header_at(batch)
-            self.batches.append(Stored(base_offset, epoch, header.record_count, batch[16:]))
+            self.batches.append(BatchInLog(base_offset, epoch, header.record_count, batch[16:]))
             self.log = self.log.append_at(Offset(base_offset), (Batch(header.record_count, Epoch(epoch)),))
             base_offset += header.record_count
 
@@ -73,13 +74,13 @@ class Model:
         self.log = self.log.open_epoch(Epoch(epoch))
 
     @property
-    def visible(self) -> list[Stored]:
+    def visible(self) -> list[BatchInLog]:
         """The batches with a record at or after the log start."""
         return [one for one in self.batches if one.next_offset > self.log.start_offset]
 
-    def read(self, offset: int, max_offset: int, max_bytes: int, at_least_one: bool) -> list[Stored]:
-        """What a read gives, if segments had no ends."""
-        found: list[Stored] = []
+    def read(self, offset: int, max_offset: int, max_bytes: int, at_least_one: bool) -> list[BatchInLog]:
+        """The batches of a read, if segments had no ends."""
+        found: list[BatchInLog] = []
         size = 0
         for one in self.batches:
             if one.next_offset <= offset:
@@ -105,7 +106,7 @@ class Model:
         return rebuilt_from(tuple(one for one in map(producer_batch, self.batches) if one is not None))
 
 
-def producer_batch(one: Stored) -> ProducerBatch | None:
+def producer_batch(one: BatchInLog) -> ProducerBatch | None:
     """The producer's fields in a stored batch."""
     producer = int.from_bytes(one.body[27:35], signed=True)
     if producer < 0:
@@ -114,11 +115,13 @@ def producer_batch(one: Stored) -> ProducerBatch | None:
     return ProducerBatch(ProducerId(producer), ProducerEpoch(epoch), sequence, one.count, Offset(one.base_offset))
 
 
-def read_all(files: PartitionFiles) -> list[Stored]:
+def read_all(files: PartitionFiles) -> list[BatchInLog]:
     """All batches from the log start on, segment after segment."""
-    found: list[Stored] = []
+    found: list[BatchInLog] = []
     offset = files.log.start_offset
+    turns = Turns()
     while True:
+        turns.go()
         part = files.read(offset, files.log.end_offset, 1 << 30, at_least_one=True)
         if part.length == 0:
             return found
@@ -126,7 +129,7 @@ def read_all(files: PartitionFiles) -> list[Stored]:
         offset = part.next_offset
 
 
-def history_of(batches: list[Stored]) -> EpochHistory:
+def history_of(batches: list[BatchInLog]) -> EpochHistory:
     """The epochs that the batches themselves tell."""
     history = EpochHistory()
     for one in batches:

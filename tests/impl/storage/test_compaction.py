@@ -1,5 +1,6 @@
 """Compaction: what stays of a log, and that a loss of power at any step loses no key's last value."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -7,11 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.records.batch import header_at, headers
-from impl.records.record import StoredRecord, new_batch, records_of
-from impl.storage import LogConfig, LogDirectory, PartitionFiles
-from impl.storage.simulated_disk import PowerLossError, SimulatedDisk, Survives
-from spec.values import Epoch, Offset
+from kspec.impl.records.batch import header_at, headers
+from kspec.impl.records.record import StoredRecord, new_batch, records_of
+from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles
+from kspec.impl.storage.cleaner import at_once
+from kspec.spec.values import Epoch, MonotonicMs, Offset, TimestampMs
+from kspec.trials.simulated.disk import PowerLossError, SimulatedDisk, Survives
+from tests.limits.turns import Turns
+from tests.times import at_ms
 
 CONFIG = LogConfig(
     segment_bytes=600,
@@ -31,19 +35,21 @@ KEYED = st.lists(
 def opened(disk: SimulatedDisk, config: LogConfig = CONFIG) -> tuple[LogDirectory, PartitionFiles]:
     directory = LogDirectory.open("/logs", disk, "cluster", 1)
     if directory.found:
-        return directory, directory.open_partition("topic", 0, config, 0)
-    return directory, directory.create_partition("topic", 0, "A" * 22, config, 0)
+        return directory, directory.open_partition("topic", 0, config, at_ms(0))
+    return directory, directory.create_partition("topic", 0, "A" * 22, config, at_ms(0))
 
 
 def append(files: PartitionFiles, records: list[tuple[bytes | None, bytes | None]], **fields: int) -> None:
     batch = new_batch([(10, key, value) for key, value in records], **fields)
-    files.append(files.log.end_offset, Epoch(0), [batch], 10)
+    files.append(files.log.end_offset, Epoch(0), [batch], at_ms(10))
 
 
 def records(files: PartitionFiles) -> list[StoredRecord]:
     found: list[StoredRecord] = []
     offset = files.log.start_offset
+    turns = Turns()
     while True:
+        turns.go()
         part = files.read(offset, files.log.end_offset, 1 << 20, at_least_one=True)
         if part.length == 0:
             return found
@@ -65,7 +71,7 @@ def test_the_last_value_of_each_key_stays(batches: list[tuple[list[tuple[bytes, 
     for keyed, codec in batches:
         append(files, list(keyed), codec=codec)
     before, active = records(files), files.segments[-1].base_offset
-    compacted = directory.compact(files, files.log.end_offset, 20)
+    compacted = directory.compact(files, files.log.end_offset, at_ms(20))
     assert compacted == (len(files.segments) > 1 or active > 0)
     after = records(files)
     assert last_values(after) == last_values(before)
@@ -90,22 +96,22 @@ def test_tombstones_go_after_their_time_and_producers_stay_known() -> None:
     append(files, [(b"a", b"2"), (b"b", b"1")])
     append(files, [(b"b", None), (b"c", None)])
     append(files, [(None, b"without a key")])
-    files.roll(files.log.end_offset, 20)
+    files.roll(files.log.end_offset, TimestampMs(20))
     append(files, [(b"d", b"x" * 50)])
-    assert directory.compact(files, files.log.end_offset, 1_000)
+    assert directory.compact(files, files.log.end_offset, at_ms(1_000))
     assert [(one.offset, one.key) for one in records(files)] == [(1, b"a"), (3, b"b"), (4, b"c"), (6, b"d")]
     first = header_at(files.read(Offset(0), files.log.end_offset, 1 << 20).bytes())
     assert (first.producer_id, first.record_count, first.last_offset) == (9, 0, 0)
     tombstones = files.segments[0].find(Offset(3))
     assert tombstones is not None
     assert tombstones.delete_horizon == 1_100
-    assert not directory.compact(files, files.log.end_offset, 1_050)
-    files.roll(files.log.end_offset, 20)
-    assert directory.compact(files, files.log.end_offset, 1_099)
+    assert not directory.compact(files, files.log.end_offset, at_ms(1_050))
+    files.roll(files.log.end_offset, TimestampMs(20))
+    assert directory.compact(files, files.log.end_offset, at_ms(1_099))
     assert [one.offset for one in records(files)] == [1, 3, 4, 6]
     append(files, [(b"d", b"y")])
-    files.roll(files.log.end_offset, 20)
-    assert directory.compact(files, files.log.end_offset, 1_100)
+    files.roll(files.log.end_offset, TimestampMs(20))
+    assert directory.compact(files, files.log.end_offset, at_ms(1_100))
     assert [one.offset for one in records(files)] == [1, 7]
 
 
@@ -113,23 +119,90 @@ def test_only_committed_and_old_segments_are_compacted() -> None:
     directory, files = opened(SimulatedDisk(), replace(CONFIG, min_compaction_lag_ms=50, max_compaction_lag_ms=1 << 50))
     for _ in range(3):
         append(files, [(b"a", b"1" * 50)])
-        files.roll(files.log.end_offset, 20)
-    assert not directory.compact(files, Offset(3), 40)
-    assert not directory.compact(files, Offset(0), 1_000)
-    assert directory.compact(files, Offset(2), 1_000)
+        files.roll(files.log.end_offset, TimestampMs(20))
+    assert not directory.compact(files, Offset(3), at_ms(40))
+    assert not directory.compact(files, Offset(0), at_ms(1_000))
+    assert directory.compact(files, Offset(2), at_ms(1_000))
     assert [one.offset for one in records(files)] == [1, 2]
-    assert not directory.compact(files, Offset(2), 1_000)
+    assert not directory.compact(files, Offset(2), at_ms(1_000))
 
 
-def compaction(disk: SimulatedDisk) -> None:
+def written(disk: SimulatedDisk) -> tuple[LogDirectory, PartitionFiles]:
     directory, files = opened(disk)
     for number in range(12):
         append(files, [(b"k%d" % (number % 3), b"v%d" % number), (b"once%d" % number, b"x" * 20)])
-    directory.compact(files, files.log.end_offset, 20)
-    directory.clean_up(1)
+    return directory, files
+
+
+def more(files: PartitionFiles) -> None:
+    append(files, [(b"k0", b"later"), (b"new", b"x" * 30)])
+
+
+def truncated(files: PartitionFiles) -> None:
+    """Below the segments that are written to, so that one that is being compacted is cut."""
+    files.truncate_to(Offset(9))
+
+
+def deleted(files: PartitionFiles) -> None:
+    files.start_at(Offset(15), at_ms(20))
+
+
+@pytest.mark.parametrize("change", [more, truncated, deleted])
+def test_a_log_may_change_between_any_two_batches_of_its_compaction(change: Callable[[PartitionFiles], None]) -> None:
+    """Then it is compacted, or not; nothing that was in it after the change is lost, and no half file stays."""
+    _, files = written(SimulatedDisk())
+    change(files)
+    expected, end = records(files), files.log.end_offset
+    pauses, was_compacted, was_left = 0, 0, 0
+    turns = Turns()
+    while True:
+        turns.go()
+        disk = SimulatedDisk()
+        directory, files = written(disk)
+        steps = directory.compact_by_batch(files, files.log.end_offset, at_ms(20))
+        try:
+            for _ in range(pauses + 1):
+                next(steps)
+        except StopIteration:
+            break
+        change(files)
+        result = at_once(steps)
+        was_compacted, was_left = was_compacted + result, was_left + (not result)
+        assert [name for name in disk.listdir(files.folder) if name.endswith(".cleaned")] == []
+        assert files.log.end_offset == end
+        found = records(files)
+        if change is not truncated:  # what was cut had the last values of some keys, and the first may have gone for them
+            assert last_values(found) == last_values(expected)
+        assert {one.offset for one in found} <= {one.offset for one in expected}
+        if not result and pauses == 0:
+            assert found == expected
+        pauses += 1
+    assert pauses == 20
+    assert (was_left > 0) is (change is not more)
+    assert change is not more or was_compacted == pauses
+
+
+def test_a_compaction_that_is_given_up_leaves_the_log_as_it_is() -> None:
+    disk = SimulatedDisk()
+    directory, files = written(disk)
+    before = records(files)
+    steps = directory.compact_by_batch(files, files.log.end_offset, at_ms(20))
+    for _ in range(15):
+        next(steps)
+    assert [name for name in disk.listdir(files.folder) if name.endswith(".cleaned")]
+    steps.close()
+    assert [name for name in disk.listdir(files.folder) if name.endswith(".cleaned")] == []
+    assert records(files) == before
+    assert directory.compact(files, files.log.end_offset, at_ms(20))
+
+
+def compaction(disk: SimulatedDisk) -> None:
+    directory, files = written(disk)
+    directory.compact(files, files.log.end_offset, at_ms(20))
+    directory.clean_up(MonotonicMs(1))
     append(files, [(b"k0", None)])
-    files.roll(files.log.end_offset, 20)
-    directory.compact(files, files.log.end_offset, 20)
+    files.roll(files.log.end_offset, TimestampMs(20))
+    directory.compact(files, files.log.end_offset, at_ms(20))
 
 
 @pytest.mark.slow

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from impl.storage import LogConfig, LogDirectory, PartitionFiles
-from impl.storage.simulated_disk import PowerLossError, SimulatedDisk, Survives
-from spec.log.epoch_log import EpochLog
-from spec.log.segments import LARGEST_RELATIVE_OFFSET
-from spec.values import BrokerEpoch, Epoch, Offset
-from tests.impl.storage.model import Model, Stored, history_of, made, read_all
+from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles
+from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.log.segments import LARGEST_RELATIVE_OFFSET
+from kspec.spec.values import BrokerEpoch, Epoch, MonotonicMs, Offset, TimestampMs
+from kspec.trials.simulated.disk import PowerLossError, SimulatedDisk, Survives
+from tests.impl.storage.model import BatchInLog, DirectoryModel, history_of, made, read_all
+from tests.limits.turns import Turns
+from tests.times import at_ms
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, flush_messages=1, file_delete_delay_ms=0)
 UNFLUSHED = replace(CONFIG, flush_messages=1 << 60)
@@ -24,7 +26,7 @@ TOO_LONG = LARGEST_RELATIVE_OFFSET
 
 
 @dataclass
-class Run:
+class PowerLossRun:
     """A broker's storage, and what its log must be after each operation."""
 
     disk: SimulatedDisk
@@ -36,37 +38,37 @@ class Run:
     def start(self) -> PartitionFiles:
         self.directory = LogDirectory.open("/logs", self.disk, "cluster", 1)
         if self.directory.found:
-            self.files = self.directory.open_partition("topic", 0, self.config, 0)
+            self.files = self.directory.open_partition("topic", 0, self.config, at_ms(0))
         else:
-            self.files = self.directory.create_partition("topic", 0, "A" * 22, self.config, 0)
+            self.files = self.directory.create_partition("topic", 0, "A" * 22, self.config, at_ms(0))
         return self.files
 
     def start_anew(self) -> PartitionFiles:
         """The partition was deleted, and is created again."""
         assert self.directory is not None
-        self.files = self.directory.create_partition("topic", 0, "B" * 22, self.config, 0)
+        self.files = self.directory.create_partition("topic", 0, "B" * 22, self.config, at_ms(0))
         return self.files
 
 
-Operation = tuple[str, Callable[[Run], None], Callable[[Model], None]]
-"""What is done to the files, and to the model."""
+Operation = tuple[str, Callable[[PowerLossRun], None], Callable[[DirectoryModel], None]]
+"""Operations on the files, and on the model."""
 
 
 def append(*counts: int, epoch: int, size: int = 60, gap: int = 0) -> Operation:
     batches = [made(count, size=size, producer=5, sequence=0) for count in counts]
 
-    def on_files(run: Run) -> None:
+    def on_files(run: PowerLossRun) -> None:
         assert run.files
-        run.files.append(Offset(run.files.log.end_offset + gap), Epoch(epoch), batches, 0)
+        run.files.append(Offset(run.files.log.end_offset + gap), Epoch(epoch), batches, at_ms(0))
 
-    def on_model(model: Model) -> None:
+    def on_model(model: DirectoryModel) -> None:
         model.append(model.log.end_offset + gap, epoch, batches)
 
     return f"append {counts}", on_files, on_model
 
 
-def on_files(name: str, change: Callable[[PartitionFiles], None], in_model: Callable[[Model], None]) -> Operation:
-    def operate(run: Run) -> None:
+def on_files(name: str, change: Callable[[PartitionFiles], None], in_model: Callable[[DirectoryModel], None]) -> Operation:
+    def operate(run: PowerLossRun) -> None:
         assert run.files
         change(run.files)
 
@@ -74,7 +76,7 @@ def on_files(name: str, change: Callable[[PartitionFiles], None], in_model: Call
 
 
 def on_directory(name: str, change: Callable[[LogDirectory], None]) -> Operation:
-    def operate(run: Run) -> None:
+    def operate(run: PowerLossRun) -> None:
         assert run.directory
         change(run.directory)
 
@@ -86,24 +88,24 @@ def truncate(offset: int) -> Operation:
 
 
 def restart(offset: int) -> Operation:
-    return on_files("restart", lambda f: f.restart_at(Offset(offset), 0), lambda m: m.restart_at(offset))
+    return on_files("restart", lambda f: f.restart_at(Offset(offset), TimestampMs(0)), lambda m: m.restart_at(offset))
 
 
 def start_at(offset: int) -> Operation:
-    return on_files("start at", lambda f: f.start_at(Offset(offset), 0), lambda m: m.start_at(offset))
+    return on_files("start at", lambda f: f.start_at(Offset(offset), at_ms(0)), lambda m: m.start_at(offset))
 
 
 def open_epoch(epoch: int) -> Operation:
     return on_files("open epoch", lambda f: f.open_epoch(Epoch(epoch)), lambda m: m.open_epoch(epoch))
 
 
-FLUSH = on_files("flush", lambda f: f.flush(0), lambda m: None)
+FLUSH = on_files("flush", lambda f: f.flush(MonotonicMs(0)), lambda m: None)
 CHECKPOINT = on_directory("checkpoint", lambda d: d.checkpoint_logs())
-CLEAN_UP = on_directory("clean up", lambda d: d.clean_up(1))
+CLEAN_UP = on_directory("clean up", lambda d: d.clean_up(MonotonicMs(1)))
 
 
 def restart_broker(broker_epoch: int | None) -> Operation:
-    def operate(run: Run) -> None:
+    def operate(run: PowerLossRun) -> None:
         assert run.directory
         run.directory.close({}, None if broker_epoch is None else BrokerEpoch(broker_epoch))
         run.start()
@@ -147,13 +149,13 @@ KEPT = [
     (Survives.NOTHING, 99),
 ]
 
-State = tuple[list[Stored], EpochLog]
+State = tuple[list[BatchInLog], EpochLog]
 """The batches, and the log as `spec` sees it."""
 
 
 def models(operations: list[Operation]) -> list[State]:
     """The batches and the log before the first operation and after each."""
-    model = Model()
+    model = DirectoryModel()
     states = [(list(model.batches), model.log)]
     for _, _, change in operations:
         change(model)
@@ -165,7 +167,7 @@ def run_until_power_loss(config: LogConfig, operations: list[Operation], stop_at
     """The disk, and the number of operations that had returned; -1 before the partition was there."""
     disk = SimulatedDisk()
     disk.stop_at = stop_at
-    run, done = Run(disk, config), -1
+    run, done = PowerLossRun(disk, config), -1
     try:
         run.start()
         for done, (_, operate, _) in enumerate(operations):  # noqa: B007
@@ -192,7 +194,7 @@ def test_power_is_lost(name: str, config: LogConfig, every: int) -> None:
         disk, done = run_until_power_loss(config, operations, stop_at)
         before, after = states[max(done, 0)], states[max(done, 0) + 1]
         for survives, kept in KEPT:
-            again = Run(disk.after_power_loss(survives, kept), config)
+            again = PowerLossRun(disk.after_power_loss(survives, kept), config)
             files = again.start()
             where = f"{name}: step {stop_at} in {operations[max(done, 0)][0]}, {survives}, {kept}"
             check(files, before, after, states[: max(done, 0) + 1] if config is UNFLUSHED else [], where)
@@ -216,28 +218,30 @@ def check(files: PartitionFiles, before: State, after: State, earlier: list[Stat
         assert files.log.end_offset_for_epoch(latest).leader_epoch == latest, where
     assert files.recovery_point <= files.log.end_offset, where
     known = {entry.producer_id: entry.batches for entry in files.producers()}
-    for entry in Model(found).producers():
+    for entry in DirectoryModel(found).producers():
         assert known[entry.producer_id][-len(entry.batches) :] == entry.batches, where
 
 
-def visible_in(state: State, start: int) -> list[Stored]:
+def visible_in(state: State, start: int) -> list[BatchInLog]:
     return [one for one in state[0] if one.next_offset > start]
 
 
-def common(one: list[Stored], other: list[Stored]) -> list[Stored]:
+def common(one: list[BatchInLog], other: list[BatchInLog]) -> list[BatchInLog]:
     count = 0
+    turns = Turns()
     while count < min(len(one), len(other)) and one[count] == other[count]:
+        turns.go()
         count += 1
     return one[:count]
 
 
-def check_goes_on(run: Run, where: str) -> None:
+def check_goes_on(run: PowerLossRun, where: str) -> None:
     """The log takes more, and keeps it over another start."""
     assert run.files
     epoch = max(run.files.log.latest_epoch, 0) + 1
-    run.files.append(run.files.log.end_offset, Epoch(epoch), [made(2)], 0)
+    run.files.append(run.files.log.end_offset, Epoch(epoch), [made(2)], at_ms(0))
     expected = read_all(run.files)
-    run.files.flush(0)
+    run.files.flush(MonotonicMs(0))
     run.disk = run.disk.after_power_loss(Survives.NOTHING)
     assert read_all(run.start()) == expected, where
 
@@ -251,33 +255,33 @@ def test_power_is_lost_again_while_recovering(name: str) -> None:
         disk, done = run_until_power_loss(CONFIG, operations, stop_at)
         before, after = states[max(done, 0)], states[max(done, 0) + 1]
         first = disk.after_power_loss(Survives.HALF)
-        Run(first, CONFIG).start()
+        PowerLossRun(first, CONFIG).start()
         for again_at in range(first.steps):
             second = disk.after_power_loss(Survives.HALF)
             second.stop_at = again_at
             with pytest.raises(PowerLossError):
-                Run(second, CONFIG).start()
+                PowerLossRun(second, CONFIG).start()
             for survives in (Survives.NOTHING, Survives.ALL):
-                run = Run(second.after_power_loss(survives), CONFIG)
+                run = PowerLossRun(second.after_power_loss(survives), CONFIG)
                 check(run.start(), before, after, [], f"{name}: steps {stop_at} and {again_at}, {survives}")
 
 
 # ---- what was flushed is kept, however old the recovery point in the file is
 
 
-def a_partition(config: LogConfig) -> Run:
-    run = Run(SimulatedDisk(), config)
+def a_partition(config: LogConfig) -> PowerLossRun:
+    run = PowerLossRun(SimulatedDisk(), config)
     run.start()
     assert run.directory
     run.directory.checkpoint_logs()
     return run
 
 
-def check_flushed_is_kept(run: Run) -> None:
+def check_flushed_is_kept(run: PowerLossRun) -> None:
     assert run.files
     before = read_all(run.files)
-    run.files.flush(0)
-    again = Run(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
+    run.files.flush(MonotonicMs(0))
+    again = PowerLossRun(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
     assert read_all(again) == before
     assert again.log == run.files.log
 
@@ -286,10 +290,10 @@ def test_a_segment_that_begins_after_a_cut_within_a_gap_is_kept() -> None:
     """The log's end lies after the last batch. The next segment begins where that batch ends, or a start would delete it."""
     run = a_partition(replace(UNFLUSHED, segment_bytes=300))
     assert run.files
-    run.files.append(Offset(0), Epoch(0), [made(1, size=100)], 0)
-    run.files.append(Offset(3), Epoch(0), [made(1)], 0)
+    run.files.append(Offset(0), Epoch(0), [made(1, size=100)], at_ms(0))
+    run.files.append(Offset(3), Epoch(0), [made(1)], at_ms(0))
     run.files.truncate_to(Offset(3))
-    run.files.append(Offset(3), Epoch(0), [made(1, size=100)], 0)
+    run.files.append(Offset(3), Epoch(0), [made(1, size=100)], at_ms(0))
     assert [segment.base_offset for segment in run.files.segments] == [0, 1]
     check_flushed_is_kept(run)
 
@@ -297,8 +301,8 @@ def test_a_segment_that_begins_after_a_cut_within_a_gap_is_kept() -> None:
 def test_a_segment_after_a_gap_that_no_index_can_span_is_kept() -> None:
     run = a_partition(UNFLUSHED)
     assert run.files
-    run.files.append(Offset(0), Epoch(0), [made(1)], 0)
-    run.files.append(Offset(TOO_LONG + 2), Epoch(0), [made(1)], 0)
+    run.files.append(Offset(0), Epoch(0), [made(1)], at_ms(0))
+    run.files.append(Offset(TOO_LONG + 2), Epoch(0), [made(1)], at_ms(0))
     assert [segment.base_offset for segment in run.files.segments] == [0, TOO_LONG + 2]
     check_flushed_is_kept(run)
 
@@ -306,7 +310,7 @@ def test_a_segment_after_a_gap_that_no_index_can_span_is_kept() -> None:
 def test_a_log_that_begins_with_a_gap_that_no_index_can_span_keeps_its_start() -> None:
     run = a_partition(UNFLUSHED)
     assert run.files
-    run.files.append(Offset(TOO_LONG), Epoch(0), [made(2)], 0)
+    run.files.append(Offset(TOO_LONG), Epoch(0), [made(2)], at_ms(0))
     assert run.files.log.start_offset == 0
     check_flushed_is_kept(run)
 
@@ -316,15 +320,15 @@ def test_indexes_of_a_segment_that_is_rolled_while_it_is_flushed_are_kept() -> N
     run = a_partition(replace(UNFLUSHED, segment_bytes=200))
     assert run.files
     assert run.directory
-    run.files.append(Offset(0), Epoch(0), [made(1, time=2_000, size=100)], 0)
+    run.files.append(Offset(0), Epoch(0), [made(1, time=2_000, size=100)], at_ms(0))
     job = run.files.flush_job()
     job.run()
     for offset in (1, 2):
-        run.files.append(Offset(offset), Epoch(0), [made(1, time=1_000, size=100)], 0)
-    run.files.flushed(job, 0)
-    run.files.flush(0)
+        run.files.append(Offset(offset), Epoch(0), [made(1, time=1_000, size=100)], at_ms(0))
+    run.files.flushed(job, MonotonicMs(0))
+    run.files.flush(MonotonicMs(0))
     run.directory.checkpoint_logs()
-    again = Run(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
+    again = PowerLossRun(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
     for files in (run.files, again):
         found = files.timestamp_lookup(1_500)
         assert found is not None
@@ -336,13 +340,13 @@ def test_indexes_of_a_segment_that_ends_in_a_gap_are_kept() -> None:
     run = a_partition(replace(UNFLUSHED, segment_bytes=300))
     assert run.files
     assert run.directory
-    run.files.append(Offset(0), Epoch(0), [made(1, time=2_000, size=100)], 0)
-    run.files.flush(0)
-    run.files.append(Offset(3), Epoch(0), [made(1)], 0)
+    run.files.append(Offset(0), Epoch(0), [made(1, time=2_000, size=100)], at_ms(0))
+    run.files.flush(MonotonicMs(0))
+    run.files.append(Offset(3), Epoch(0), [made(1)], at_ms(0))
     run.files.truncate_to(Offset(3))
-    run.files.append(Offset(3), Epoch(0), [made(1, time=1_000, size=100)], 0)
+    run.files.append(Offset(3), Epoch(0), [made(1, time=1_000, size=100)], at_ms(0))
     run.directory.checkpoint_logs()
-    again = Run(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
+    again = PowerLossRun(run.disk.after_power_loss(Survives.NOTHING), run.config).start()
     found = again.timestamp_lookup(1_500)
     assert found is not None
     assert found.offset == 0
@@ -352,9 +356,9 @@ def test_a_flush_beside_one_that_has_not_run_syncs_the_names_of_new_segments() -
     """The other one runs in a thread, and may take long or fail."""
     run = a_partition(replace(UNFLUSHED, segment_bytes=200))
     assert run.files
-    run.files.flush(0)
+    run.files.flush(MonotonicMs(0))
     for offset in range(3):
-        run.files.append(Offset(offset), Epoch(0), [made(1, size=100)], 0)
+        run.files.append(Offset(offset), Epoch(0), [made(1, size=100)], at_ms(0))
     run.files.flush_job()
     check_flushed_is_kept(run)
 
@@ -362,19 +366,19 @@ def test_a_flush_beside_one_that_has_not_run_syncs_the_names_of_new_segments() -
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_partition_that_is_created_again_does_not_keep_the_recovery_point_of_the_one_before(restarts: bool) -> None:
     """A start would not look at the batches below it, and call a log whole that the power has taken."""
-    run = Run(SimulatedDisk(), UNFLUSHED)
+    run = PowerLossRun(SimulatedDisk(), UNFLUSHED)
     before = run.start()
-    before.append(Offset(0), Epoch(0), [made(8, size=60)], 0)
-    before.flush(0)
+    before.append(Offset(0), Epoch(0), [made(8, size=60)], at_ms(0))
+    before.flush(MonotonicMs(0))
     assert run.directory is not None
     run.directory.checkpoint_logs()
-    before.delete(0)
+    before.delete(MonotonicMs(0))
     if restarts:
         run.disk = run.disk.after_power_loss(Survives.ALL)
         run.directory = LogDirectory.open("/logs", run.disk, "cluster", 1)
     after = run.start_anew()
     for _ in range(6):
-        after.append(after.log.end_offset, Epoch(1), [made(3, size=60)], 0)
+        after.append(after.log.end_offset, Epoch(1), [made(3, size=60)], at_ms(0))
     assert len(after.segments) > 2
     for handle in after.segments[-1].handles(with_indexes=True):
         handle.sync()

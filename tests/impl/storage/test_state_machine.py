@@ -14,14 +14,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from impl.storage import LogConfig, LogDirectory, PartitionFiles
-from impl.storage.partition import FlushJob
-from impl.storage.simulated_disk import SimulatedDisk, Survives
-from spec.broker.effects import BatchesAppended, EpochOpened, LogRestarted, LogStartMoved, LogTruncated
-from spec.log.batch import Batch
-from spec.log.segments import LARGEST_RELATIVE_OFFSET
-from spec.values import BrokerEpoch, Epoch, Offset
-from tests.impl.storage.model import Model, history_of, made, read_all, stored_in
+from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles
+from kspec.impl.storage.flushing import FlushJob
+from kspec.spec.broker.effects import BatchesAppended, EpochOpened, LogRestarted, LogStartMoved, LogTruncated
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.segments import LARGEST_RELATIVE_OFFSET
+from kspec.spec.values import BrokerEpoch, Epoch, MonotonicMs, Offset, TimestampMs
+from kspec.trials.simulated.disk import SimulatedDisk, Survives
+from tests.impl.storage.model import DirectoryModel, history_of, made, read_all, stored_in
+from tests.times import at_ms
 
 CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200, file_delete_delay_ms=5)
 COUNTS = st.integers(1, 4)
@@ -40,9 +41,9 @@ class PartitionMachine(RuleBasedStateMachine):
         self.config = replace(CONFIG, flush_messages=flush_messages)
         self.disk = SimulatedDisk()
         self.directory = LogDirectory.open("/logs", self.disk, "cluster", 1)
-        self.files = self.directory.create_partition("topic", 0, "A" * 22, self.config, 0)
+        self.files = self.directory.create_partition("topic", 0, "A" * 22, self.config, at_ms(0))
         self.directory.checkpoint_logs()
-        self.model = Model()
+        self.model = DirectoryModel()
         self.now = 0
         self.sequence = 0
         self.latest = 0
@@ -53,7 +54,7 @@ class PartitionMachine(RuleBasedStateMachine):
     def _open(self, disk: SimulatedDisk) -> None:
         self.disk = disk
         self.directory = LogDirectory.open("/logs", disk, "cluster", 1)
-        self.files = self.directory.open_partition("topic", 0, self.config, self.now)
+        self.files = self.directory.open_partition("topic", 0, self.config, at_ms(self.now))
         self.job = None
 
     @property
@@ -77,30 +78,30 @@ class PartitionMachine(RuleBasedStateMachine):
             )
             self.sequence += count
         values = tuple(Batch(count, Epoch(epoch)) for count in counts)
-        self.files.apply(BatchesAppended(Offset(base), values), batches, self.now)
+        self.files.apply(BatchesAppended(Offset(base), values), batches, at_ms(self.now))
         self.model.append(base, epoch, batches)
 
     @rule(counts=st.lists(COUNTS, min_size=1, max_size=4), gaps=st.lists(st.integers(0, 1), min_size=4, max_size=4))
     def fetch(self, counts: list[int], gaps: list[int]) -> None:
-        """What another log holds, as a follower gets it: one buffer, with gaps and epochs."""
+        """Append the content of another log, as a follower gets it: one buffer, with gaps and epochs."""
         other = SimulatedDisk()
-        leader = PartitionFiles.create(other, "/other/topic-0", "B" * 22, LogConfig(), 0)
+        leader = PartitionFiles.create(other, "/other/topic-0", "B" * 22, LogConfig(), at_ms(0))
         base, epoch = int(self.model.log.end_offset), self.epoch
-        leader.restart_at(Offset(base), 0)
+        leader.restart_at(Offset(base), TimestampMs(0))
         for count, gap in zip(counts, gaps, strict=False):
             base, epoch = base + gap, epoch + gap
             batch = made(count)
-            leader.append(Offset(base), Epoch(epoch), [batch], 0)
+            leader.append(Offset(base), Epoch(epoch), [batch], at_ms(0))
             self.model.append(base, epoch, [batch])
             base += count
         data = leader.read(leader.log.start_offset, leader.log.end_offset, 1 << 20).bytes()
-        self.files.append_fetched(data, self.now)
+        self.files.append_fetched(data, at_ms(self.now))
         self.latest = max(self.latest, epoch)
 
     @rule()
     def open_epoch(self) -> None:
         epoch = self.epoch + 1
-        self.files.apply(EpochOpened(Epoch(epoch), self.model.log.end_offset), (), self.now)
+        self.files.apply(EpochOpened(Epoch(epoch), self.model.log.end_offset), (), at_ms(self.now))
         self.model.open_epoch(epoch)
 
     @rule(data=st.data())
@@ -108,21 +109,21 @@ class PartitionMachine(RuleBasedStateMachine):
         start, end = self.model.log.start_offset, self.model.log.end_offset
         ends = [one.base_offset for one in self.model.batches if start <= one.base_offset <= end]
         offset = data.draw(st.sampled_from([*ends, end]))
-        self.files.apply(LogTruncated(Offset(offset)), (), self.now)
+        self.files.apply(LogTruncated(Offset(offset)), (), at_ms(self.now))
         self.model.truncate_to(offset)
         self.flushed = min(self.flushed, offset)
 
     @rule(ahead=st.integers(-5, 5))
     def restart(self, ahead: int) -> None:
         offset = max(self.model.log.end_offset + ahead, 0)
-        self.files.apply(LogRestarted(Offset(offset)), (), self.now)
+        self.files.apply(LogRestarted(Offset(offset)), (), at_ms(self.now))
         self.model.restart_at(offset)
         self.flushed = offset
 
     @rule(data=st.data())
     def move_start(self, data: st.DataObject) -> None:
         offset = data.draw(st.integers(self.model.log.start_offset, self.model.log.end_offset))
-        self.files.apply(LogStartMoved(Offset(offset)), (), self.now)
+        self.files.apply(LogStartMoved(Offset(offset)), (), at_ms(self.now))
         self.model.start_at(offset)
         self.directory.checkpoint_logs()
 
@@ -130,7 +131,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        self.files.flush(self.now)
+        self.files.flush(MonotonicMs(self.now))
         self.flushed = self.files.recovery_point
         assert self.flushed == self.model.log.end_offset
 
@@ -149,7 +150,7 @@ class PartitionMachine(RuleBasedStateMachine):
         if not fails:
             if not self.has_run:
                 self.job.run()
-            self.files.flushed(self.job, self.now)
+            self.files.flushed(self.job, MonotonicMs(self.now))
         self.job = None
 
     @rule()
@@ -159,7 +160,7 @@ class PartitionMachine(RuleBasedStateMachine):
     @rule()
     def clean_up(self) -> None:
         self.now += 10
-        self.directory.clean_up(self.now)
+        self.directory.clean_up(MonotonicMs(self.now))
 
     # ---- stopping
 
@@ -210,7 +211,7 @@ class PartitionMachine(RuleBasedStateMachine):
         lost = visible[len(found) :]
         assert all(one.next_offset > flushed for one in lost), (found, visible, flushed)
         assert self.files.log.start_offset <= before.log.start_offset or not found
-        after = Model(found, self.files.log)
+        after = DirectoryModel(found, self.files.log)
         expected = history_of(found)
         for one in found:
             assert self.files.log.epoch_at(Offset(max(one.base_offset, self.files.log.start_offset))) == one.epoch
@@ -221,7 +222,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
     def _check_producers(self) -> None:
         known = {entry.producer_id: entry for entry in self.files.producers()}
-        for entry in Model(self.model.visible).producers():
+        for entry in DirectoryModel(self.model.visible).producers():
             assert known[entry.producer_id].batches[-len(entry.batches) :] == entry.batches
 
     # ---- what must hold

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.wire.apis import APIS
-from impl.wire.frames import read_header
-from impl.wire.from_jars import table_of
-from impl.wire.reading import read_message
-from impl.wire.schema import TABLE, Field, names, schema, snake_case, versions_of
-from impl.wire.values import DecodeError, Message
-from impl.wire.writing import write_message
+from kspec.impl.wire.apis import APIS
+from kspec.impl.wire.frames import read_header
+from kspec.impl.wire.from_jars import table_of
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.schema import TABLE, Field, names, schema, snake_case, versions_of
+from kspec.impl.wire.values import DecodeError, Message
+from kspec.impl.wire.writing import write_message
 
 MAVEN = Path.home() / ".m2" / "repository" / "org" / "apache" / "kafka"
 JARS = [MAVEN / name / "4.4.0" / f"{name}-4.4.0.jar" for name in ("kafka-clients", "kafka-metadata")]

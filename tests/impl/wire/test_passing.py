@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from impl.wire.passing import passer_of
-from impl.wire.reading import read_message
-from impl.wire.schema import Field, names, schema
-from impl.wire.values import Message
-from impl.wire.writing import write_message
+from kspec.impl.wire.passing import passer_of
+from kspec.impl.wire.reading import read_message
+from kspec.impl.wire.schema import Field, names, schema
+from kspec.impl.wire.values import Message
+from kspec.impl.wire.writing import write_message
 
 SAMPLES = {"bool": True, "string": "text", "bytes": b"some", "records": b"batches", "uuid": bytes(range(16)), "float64": 1.5}
 MESSAGES = [name for name in names() if name.endswith(("Request", "Response"))]

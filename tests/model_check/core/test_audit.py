@@ -2,24 +2,22 @@
 
 import pytest
 
-from model_check.core.audit import AuditReport, audit, reachable_states
-from model_check.core.model import Effect, Local, Model, then, when
-from model_check.models import MODELS
+from kspec.model_check.core.audit import AuditReport, audit, reachable_states
+from kspec.model_check.core.model import Effect, Local, Model, then, when
+from kspec.model_check.models import MODELS
+from tests.limits.marks import marked
 from tests.model_check.toy import counters
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name in ("kafka", "messages", "controller") else []) for name in MODELS],
-)
+@pytest.mark.parametrize("name", marked(MODELS, slow=["kafka", "messages", "controller"], nightly=["controller"]))
 def test_every_model_reads_and_writes_what_it_declares(name: str) -> None:
     report = audit(MODELS[name].build({}), most=150)
     assert report.findings == []
     assert report.states == 150
-    assert report.evaluations > 10_000
+    assert report.evaluations > (2_000 if name == "shutdown" else 10_000)
 
 
-class Undeclared(Local):
+class UndeclaredReader(Local):
     """A function that looks at the whole state although it declares less, as a model could by mistake."""
 
     def bind(self):  # type: ignore[no-untyped-def]
@@ -29,7 +27,7 @@ class Undeclared(Local):
 def test_a_guard_that_reads_another_slot_is_found() -> None:
     model = counters()
     first, _ = model.slots
-    guard = Undeclared(lambda a, b: b == 0, (first,))
+    guard = UndeclaredReader(lambda a, b: b == 0, (first,))
     model.action("Cheat", {}, [guard], [then(first, lambda count: min(count + 1, 3), first)])
     (finding,) = audit(model, most=50).findings
     assert finding == "Cheat(): depends on count[2], which it does not declare"
@@ -38,7 +36,7 @@ def test_a_guard_that_reads_another_slot_is_found() -> None:
 def test_an_effect_that_reads_another_slot_is_found() -> None:
     model = counters()
     first, _ = model.slots
-    model.action("Cheat", {}, [], [Effect(Undeclared(lambda a, b: min(a + b, 3), (first,)), (first,))])
+    model.action("Cheat", {}, [], [Effect(UndeclaredReader(lambda a, b: min(a + b, 3), (first,)), (first,))])
     (finding,) = audit(model, most=50).findings
     assert "count[1] depends on count[2]" in finding
 

@@ -6,17 +6,17 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
 
-from model_check.core.exploration import Limits
-from model_check.core.model import Property, when
-from model_check.core.symmetry import AsymmetryError, Symmetry, UnknownTypeError, rename_rule
-from model_check.engines import compiled
-from model_check.engines.reference import explore
-from model_check.models import MODELS
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.log.algebra import Log
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.values import BrokerId, Epoch, LeaderAndIsr, PartitionEpoch
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.model import Property, when
+from kspec.model_check.core.symmetry import AsymmetryError, Symmetry, UnknownTypeError, rename_rule
+from kspec.model_check.engines import compiled
+from kspec.model_check.engines.reference import explore
+from kspec.model_check.models import MODELS
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.log.algebra import Log
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.values import BrokerId, Epoch, LeaderAndIsr, PartitionEpoch
 from tests.model_check.engines.comparison import numbers_of
 from tests.model_check.engines.test_reference import replays
 
@@ -116,14 +116,14 @@ def test_renaming_follows_the_types_of_fields() -> None:
     assert rename_rule(int) is None
 
 
-class Named(NamedTuple):
+class NamedBroker(NamedTuple):
     broker: BrokerId
     epoch: Epoch
 
 
 @dataclass(frozen=True)
-class Held:
-    named: Named | None
+class HolderSet:
+    named: NamedBroker | None
     count: int
 
 
@@ -131,7 +131,7 @@ SHARED = TypeVar("SHARED")
 
 
 @dataclass(frozen=True)
-class Boxed(Generic[SHARED]):
+class SharedBox(Generic[SHARED]):
     inside: SHARED
 
 
@@ -145,17 +145,17 @@ ONE, TWO = BrokerId(1), BrokerId(2)
 @pytest.mark.parametrize(
     ("annotation", "value", "expected"),
     [
-        (Held, Held(Named(ONE, Epoch(1)), 1), Held(Named(TWO, Epoch(1)), 1)),
-        (Held, Held(None, 1), Held(None, 1)),
-        (Named | None, Named(TWO, Epoch(2)), Named(ONE, Epoch(2))),
+        (HolderSet, HolderSet(NamedBroker(ONE, Epoch(1)), 1), HolderSet(NamedBroker(TWO, Epoch(1)), 1)),
+        (HolderSet, HolderSet(None, 1), HolderSet(None, 1)),
+        (NamedBroker | None, NamedBroker(TWO, Epoch(2)), NamedBroker(ONE, Epoch(2))),
         (BrokerId | None, None, None),
         (BrokerId | None, ONE, TWO),
         (frozenset[BrokerId] | str, "nobody", "nobody"),
         (frozenset[BrokerId] | str, frozenset({ONE}), frozenset({TWO})),
         (tuple[Epoch, BrokerId], (Epoch(1), ONE), (Epoch(1), TWO)),
         (tuple[BrokerId, ...], (ONE, TWO, ONE), (TWO, ONE, TWO)),
-        (Boxed[Named], Boxed(Named(ONE, Epoch(1))), Boxed(Named(TWO, Epoch(1)))),
-        (Boxed, Boxed(7), Boxed(7)),
+        (SharedBox[NamedBroker], SharedBox(NamedBroker(ONE, Epoch(1))), SharedBox(NamedBroker(TWO, Epoch(1)))),
+        (SharedBox, SharedBox(7), SharedBox(7)),
         (LocalLog[RecordLog], LocalLog(EMPTY_LOG), LocalLog(EMPTY_LOG)),
     ],
 )

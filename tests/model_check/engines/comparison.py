@@ -1,13 +1,13 @@
-"""What tests of engines share: models small enough for every engine, and what two explorations must agree on."""
+"""Parts that tests of engines share: models small enough for every engine, and the comparison of two explorations."""
 
 from itertools import pairwise
 from typing import Any
 
-from model_check.core.exploration import Exploration, Trace
-from model_check.core.model import Model
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Exploration, Trace
+from kspec.model_check.core.model import Model
+from kspec.model_check.models import MODELS
 
-OTHERS = ("async-isr", "kafka", "messages", "controller")
+OTHERS = ("async-isr", "kafka", "messages", "controller", "shutdown", "group")
 
 SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in OTHERS),
@@ -25,6 +25,9 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 2, "max_offset": 3, "max_partition_epoch": 5}),
     ("async-isr", {"replicas": 3, "max_offset": 1, "max_partition_epoch": 1, "repair": ("one-proposal",)}),
     ("controller", {"release": "next", "brokers": 3, "replicas": 2, "reassignments": 1, "fencings": 1}),
+    ("shutdown", {"release": "3.3", "brokers": 2, "lag": 1}),
+    ("group", {}),
+    ("group", {"disconnects": 1}),
     ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),
     (
         "messages",

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from model_check.core.model import REFUSED, Effect, Local, Model, Property, Slot, State, then, when
+from kspec.model_check.core.model import REFUSED, Effect, Local, Model, Property, Slot, State, then, when
+from tests.limits.turns import Turns
 
 
 class Like(NamedTuple):
@@ -30,7 +31,7 @@ class UndefinedError(Exception):
     """A rule is not defined for its arguments."""
 
 
-class RefusedError(Exception):
+class PlainRefusedError(Exception):
     """A model is not one: an engine must say so."""
 
 
@@ -100,7 +101,7 @@ def models(draw: st.DrawFn) -> Model:
 
 
 class Plain(NamedTuple):
-    """What the search found: what an engine must find, too.
+    """Findings of the search, which an engine must find, too.
 
     `open` says that an engine may also end with an error: a term raises in a state as near as one that decides its
     property, so it depends on the order of the states of a level whether it is asked.
@@ -114,7 +115,7 @@ class Plain(NamedTuple):
 
 
 def value_of(local: Local, state: State) -> Any:
-    """What a function gives in a state: its views are evaluated when they are read, in order."""
+    """The value of a function in a state: its views are evaluated when they are read, in order."""
     return local.function(
         *[
             state[read.position] if isinstance(read, Slot) else read.function(*[state[slot.position] for slot in read.reads])
@@ -135,7 +136,7 @@ def after(model: Model, state: State) -> Iterator[tuple[str, State]]:
         successor = list(state)
         for effect, given in zip(action.effects, effects, strict=True):
             if len(effect.writes) > 1 and not (isinstance(given, tuple) and len(given) == len(effect.writes)):
-                raise RefusedError
+                raise PlainRefusedError
             for slot, value in zip(effect.writes, given if len(effect.writes) > 1 else [given], strict=True):
                 successor[slot.position] = value
         yield action.name, tuple(successor)
@@ -149,12 +150,14 @@ def _given(local: Local, state: State) -> Any:
 
 
 def search(model: Model) -> Plain:
-    """Visit every state, told apart by `repr`. `UndefinedError`: a rule that is asked raises. `RefusedError`: no model."""
+    """Visit every state, distinct by `repr`. `UndefinedError`: a rule raises. `PlainRefusedError`: the model is refused."""
     known, level = {repr(model.initial)}, [model.initial]
     kinds: dict[Any, str] = {}
     levels, fired, deadlocks, either = list[int](), Counter[str](), 0, False
     verdicts: dict[str, tuple[bool, int | None]] = {}
+    turns = Turns()
     while level:
+        turns.go()
         depth = len(levels)
         levels.append(len(level))
         for prop in model.properties:
@@ -171,7 +174,7 @@ def search(model: Model) -> Plain:
                 if kinds.setdefault((slot.family if slot.broker is not None else slot.key, value), repr(value)) != repr(
                     value
                 ):
-                    raise RefusedError
+                    raise PlainRefusedError
             successors = list(after(model, state))
             deadlocks += not successors
             for name, successor in successors:

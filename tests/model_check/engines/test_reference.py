@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from model_check.core.exploration import Limits, Progress, Trace
-from model_check.core.model import Model
-from model_check.engines.reference import explore
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Limits, Progress, Trace
+from kspec.model_check.core.model import Model
+from kspec.model_check.engines.reference import explore
+from kspec.model_check.models import MODELS
 from tests.model_check.toy import counters
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from model_check.core.exploration import Exploration, Limits
-from model_check.core.model import Model, ModelError, then, when
-from model_check.engines import compiled, reference
-from model_check.engines.simulation.simulate import Plan, compiled_walks
-from model_check.engines.simulation.walks import walks
-from model_check.graphs.edges import state_graph
-from tests.model_check.engines.plain import Alike, Like, Plain, RefusedError, UndefinedError, models, search
+from kspec.model_check.core.exploration import Exploration, Limits
+from kspec.model_check.core.model import Model, ModelError, then, when
+from kspec.model_check.engines import compiled, reference
+from kspec.model_check.engines.simulation.simulate import WalkPlan, compiled_walks
+from kspec.model_check.engines.simulation.walks import walks
+from kspec.model_check.graphs.edges import state_graph
+from tests.model_check.engines.plain import Alike, Like, Plain, PlainRefusedError, UndefinedError, models, search
 
 EVERYTHING = Limits(stop_at_first=False)
 Explore = Callable[[Model], Exploration]
@@ -28,9 +28,9 @@ def by_compiled(model: Model) -> Exploration:
 
 def by_spark(driver_states: int) -> Explore:
     def explore(model: Model) -> Exploration:
-        pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
-        from model_check.engines.spark import engine  # noqa: PLC0415 (an extra)
-        from model_check.engines.spark.session import SparkSettings  # noqa: PLC0415
+        pytest.importorskip("pyspark", reason="engine spark is not installed: .venv/bin/pip install -e '.[spark]'")
+        from kspec.model_check.engines.spark import engine  # noqa: PLC0415 (an extra)
+        from kspec.model_check.engines.spark.session import SparkSettings  # noqa: PLC0415
         from tests.model_check.engines.spark.in_process import Context  # noqa: PLC0415
 
         chosen, context = SparkSettings(partitions=2, driver_states=driver_states), Context()
@@ -44,10 +44,10 @@ ENGINES = {"reference": by_reference, "compiled": by_compiled, "spark": by_spark
 
 
 def outcome(what: Callable[[], Any]) -> Any:
-    """What was found, or the error's class."""
+    """The finding, or the error's class."""
     try:
         return what()
-    except (UndefinedError, ModelError, RefusedError) as error:
+    except (UndefinedError, ModelError, PlainRefusedError) as error:
         return type(error)
 
 
@@ -99,7 +99,7 @@ def test_graphs_and_walks_are_those_of_the_same_model(model: Model) -> None:
         assert (graph.levels, len(graph.transitions)) == (expected.levels, sum(expected.actions.values()))
     else:
         assert graph in (UndefinedError, ModelError)
-    plan = Plan(seed=1, traces=20, depth=10)
+    plan = WalkPlan(seed=1, traces=20, depth=10)
     plain = outcome(lambda: list(walks(model, [], plan.seed, range(plan.traces), plan.depth, plan.weights)))
     walked = outcome(lambda: compiled_walks(model, [], plan, 1))
     if isinstance(plain, list):

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from model_check.core.model import Model, State
-from model_check.graphs.graph import StateGraph
+from kspec.model_check.core.model import Model, State
+from kspec.model_check.graphs.graph import StateGraph
 
 Edge = tuple[State, int, State]
 

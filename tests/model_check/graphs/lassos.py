@@ -1,9 +1,9 @@
-"""What a lasso must be, said without the checker: a run of the model's own functions, bad from some state on, and fair."""
+"""Conditions on a lasso, without the checker: a run of the model's own functions, bad from some state on, and fair."""
 
 from itertools import pairwise
 
-from model_check.core.model import Action, Condition, Fairness, LivenessProperty, Model, State
-from model_check.graphs.liveness import Lasso
+from kspec.model_check.core.model import Action, Condition, Fairness, LivenessProperty, Model, State
+from kspec.model_check.graphs.liveness import Lasso
 
 
 def holds(condition: Condition, state: State) -> bool:
@@ -11,14 +11,14 @@ def holds(condition: Condition, state: State) -> bool:
 
 
 def successors(model: Model, state: State, actions: list[int]) -> list[State]:
-    """Where these actions lead from a state, if that is another state of the model."""
+    """The states to which these actions lead from a state, if they are other states of the model."""
     found = [model.actions[number].bind()(state) for number in actions]
     within = [term.bind() for term in model.constraint]
     return [other for other in found if other is not None and other != state and all(term(other) for term in within)]
 
 
 def _served(fairness: Fairness, action: Action) -> str:
-    """Which of the parties that this fairness is about an action serves."""
+    """The party that an action serves, of those that this fairness is about."""
     names = action.args if fairness.each else fairness.of
     return str({name: action.args[name] for name in names})
 

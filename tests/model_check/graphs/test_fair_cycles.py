@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from model_check.graphs.fair_cycles import Circuit, Constraint, Paths
-from model_check.graphs.graph import Transitions
+from kspec.model_check.graphs.fair_cycles import Circuit, Constraint, Paths
+from kspec.model_check.graphs.graph import Transitions
+from tests.limits.turns import Turns
 
 
 class Question(NamedTuple):
@@ -63,7 +64,9 @@ def found(question: Question) -> tuple[Paths, list[Constraint], Circuit | None]:
 
 def reachable(question: Question, sources: set[int], inside: set[int]) -> set[int]:
     seen = sources & inside
+    turns = Turns()
     while True:
+        turns.go()
         more = {b for a, _, b in question.edges if a in seen and b in inside} - seen
         if not more:
             return seen

@@ -9,16 +9,16 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from model_check import extras
-from model_check.graphs import files as graph_files
-from model_check.graphs import tables as graph_tables
-from model_check.graphs.edges import state_graph
-from model_check.graphs.files import GraphFileError, as_dot, write_graph
-from model_check.graphs.graph import StateGraph
-from model_check.traces.columns import arrow_type, column_name
-from model_check.traces.encode import as_json
-from spec.log.record_log import RecordLog
-from spec.values import BrokerId, Error
+from kspec.model_check import extras
+from kspec.model_check.graphs import files as graph_files
+from kspec.model_check.graphs import tables as graph_tables
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.graphs.files import GraphFileError, as_dot, write_graph
+from kspec.model_check.graphs.graph import StateGraph
+from kspec.model_check.traces.columns import arrow_type, column_name
+from kspec.model_check.traces.encode import as_json
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.values import BrokerId, Error
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import model_of
 
@@ -73,7 +73,7 @@ def test_tables_say_what_they_are_and_their_columns_do_not_depend_on_what_is_rea
     assert json.loads(schemas[0].metadata[b"kspec.parameters"])["max-epoch"] == 0
 
 
-class Mixed(NamedTuple):
+class MixedState(NamedTuple):
     either: int | frozenset[int]
 
 
@@ -82,7 +82,7 @@ def test_types_of_columns() -> None:
     assert arrow_type(sets) == pyarrow.list_(pyarrow.list_(pyarrow.int64()))
     assert arrow_type(Error) == arrow_type(str) == pyarrow.string()
     assert arrow_type(bool) == pyarrow.bool_()
-    assert arrow_type(Mixed) is None
+    assert arrow_type(MixedState) is None
     assert arrow_type(tuple[int, str]) is None
 
 

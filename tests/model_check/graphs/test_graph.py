@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_check.core.exploration import Limits
-from model_check.engines.compiled import search, tables
-from model_check.engines.reference import explore
-from model_check.graphs.edges import state_graph
-from model_check.graphs.graph import GraphError
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.engines.compiled import search, tables
+from kspec.model_check.engines.reference import explore
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.graphs.graph import GraphError
 from tests.model_check.engines.comparison import SMALL_MODELS, model_of
 from tests.model_check.graphs.graphs import assert_like_reference
 from tests.model_check.toy import counters

@@ -10,12 +10,12 @@ from typing import Any
 import itf_py
 import pytest
 
-from model_check.core.model import Case, Fairness, LivenessProperty, Model, then, when
-from model_check.core.temporal import assumed, groups_of, strong, weak
-from model_check.graphs.edges import state_graph
-from model_check.graphs.graph import StateGraph
-from model_check.graphs.liveness import LivenessResult, check_liveness
-from model_check.models import MODELS
+from kspec.model_check.core.model import Fairness, LivenessProperty, Model, PropertyCase, then, when
+from kspec.model_check.core.temporal import assumed, groups_of, strong, weak
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.graphs.graph import StateGraph
+from kspec.model_check.graphs.liveness import LivenessResult, check_liveness
+from kspec.model_check.models import MODELS
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import model_of
 from tests.model_check.graphs.lassos import assert_fair_violation
@@ -39,7 +39,7 @@ def violations(
     change: Callable[[list[Fairness]], list[Fairness]] = lambda fairness: fairness,
     name: str | None = None,
 ) -> Lengths:
-    """What is violated under the usual assumptions after a change; each run is checked to be one, and fair."""
+    """Violations under the usual assumptions after a change; each run is checked to be one, and fair."""
     model = graph.model
     properties = [prop for prop in model.liveness if name in (None, prop.name)]
     result = check_liveness(graph, properties, lambda prop: change(assumed(model.fairness, prop.assuming)))
@@ -156,7 +156,9 @@ def test_disturbances_do_not_break_promises() -> None:
 def counting(goal: int, kind: Any = "eventually", premise: int = 0) -> Model:
     model = counters(3)
     first, second = model.slots
-    case = Case("", ((when(lambda count: count >= premise, first),),), ((when(lambda count: count >= goal, second),),))
+    case = PropertyCase(
+        "", ((when(lambda count: count >= premise, first),),), ((when(lambda count: count >= goal, second),),)
+    )
     model.liveness.append(LivenessProperty("Counted", kind, (case,), "the second counter arrives"))
     return model
 
@@ -186,10 +188,10 @@ def test_a_term_need_not_be_defined_where_an_earlier_one_fails() -> None:
     positive = when(lambda count: count > 0, first)
     all_counted = when(lambda a, b: 2 // a == 1 and b == a, first, second)
     goal = ((positive, all_counted), (when(lambda count: count < 0, first),))
-    model.liveness.append(LivenessProperty("Counted", "eventually", (Case("", ((),), goal),), "…"))
+    model.liveness.append(LivenessProperty("Counted", "eventually", (PropertyCase("", ((),), goal),), "…"))
     (verdict,) = check_liveness(state_graph(model, 1), model.liveness).verdicts
     assert verdict.holds
-    model.liveness[0] = replace(model.liveness[0], cases=(Case("", ((),), ((all_counted, positive),)),))
+    model.liveness[0] = replace(model.liveness[0], cases=(PropertyCase("", ((),), ((all_counted, positive),)),))
     with pytest.raises(ZeroDivisionError):
         check_liveness(state_graph(model, 1), model.liveness)
 
@@ -210,7 +212,7 @@ def blinking() -> Model:
         model.action("Switch", {"lamp": key}, [], [then(lamp, lambda lit: not lit, lamp)])
     model.action("Ring", {}, [when(bool, both), when(lambda rung: not rung, rung)], [then(rung, lambda _: True, rung)])
     model.action("Look", {}, [], [then(rung, lambda rung: rung, rung)])
-    case = Case("", ((when(lambda both: both, both),),), ((when(bool, rung),),))
+    case = PropertyCase("", ((when(lambda both: both, both),),), ((when(bool, rung),),))
     model.liveness.append(LivenessProperty("Rings", "leads-to", (case,), "the alarm rings"))
     return model
 
@@ -243,7 +245,7 @@ def passing() -> Model:
             model.action("Pass", args, [here], [then(slot, lambda place: 1 - place, slot)])
     arrived = (when(lambda place: place == 1, model.slots[1]),)
     model.liveness.append(
-        LivenessProperty("Arrives", "eventually", (Case("", (), (arrived,)),), "the second token is passed")
+        LivenessProperty("Arrives", "eventually", (PropertyCase("", (), (arrived,)),), "the second token is passed")
     )
     return model
 

@@ -8,9 +8,9 @@ from typing import Any
 import networkx
 import pytest
 
-from model_check.graphs import stats as graph_stats
-from model_check.graphs.edges import state_graph
-from model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
+from kspec.model_check.graphs import stats as graph_stats
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.graphs.stats import stats_as_json, stats_as_text, stats_of
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import model_of
 from tests.model_check.toy import counters

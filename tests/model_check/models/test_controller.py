@@ -2,10 +2,10 @@
 
 import pytest
 
-from model_check.core.exploration import Exploration, Limits
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled.search import explore
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Exploration, Limits
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.models import MODELS
 
 SMALL = {"brokers": 4, "replicas": 2, "fencings": 1}
 

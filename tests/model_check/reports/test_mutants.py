@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from model_check.cli.statuses import VIOLATED
-from model_check.reports import mutants
+from kspec.cli.statuses import VIOLATED
+from kspec.model_check.reports import mutants
+from kspec.model_check.reports.sections import section_of
+from tests.limits.marks import marked
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import assert_replays
 from tests.model_check.models.kafka.test_kafka import explored, kafka
 from tests.places import DOCS
 
-PAGE = (DOCS / "mutants.md").read_text(encoding="utf-8")
+PAGE = section_of((DOCS / "mutants.md").read_text(encoding="utf-8"), mutants.SECTION)
 ROWS = re.findall(r"^\| `([\w-]+)` .*\| ([\w, ]+) \| (\d+) \|$", PAGE, re.MULTILINE)
 CAUGHT = {name: (set(properties.split(", ")), int(steps)) for name, properties, steps in ROWS if name in mutants.HUNTS}
-"""What the page says of those that die: the properties that fail, and the steps of a shortest run.
+"""The page's entries of the caught ones: the properties that fail, and the steps of a shortest run.
 
 The page is written by `kspec mutants --write docs/mutants.md`.
 """
@@ -24,8 +26,19 @@ The page is written by `kspec mutants --write docs/mutants.md`.
 QUICK = sorted(CAUGHT, key=lambda name: CAUGHT[name][1])[:6]
 """Those that die soonest."""
 
+BY_NIGHT = (
+    "eligible-without-assignment",
+    "fenced-replica-admitted",
+    "forget-last-epoch",
+    "high-watermark-before-truncation",
+    "reassignment-over-too-early",
+    "stale-broker-epoch-accepted",
+    "take-later-epochs",
+)
+"""Those whose hunt takes longest."""
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CAUGHT])
+
+@pytest.mark.parametrize("name", marked(CAUGHT, slow=set(CAUGHT) - set(QUICK), nightly=BY_NIGHT))
 def test_a_mutant_is_caught(name: str) -> None:
     found = mutants.hunt(name)
     properties, steps = CAUGHT[name]
@@ -97,6 +110,10 @@ def test_hunts_as_lines_json_and_page(command: Command, tmp_path: Path) -> None:
     assert "CommittedOnNextLeader fails after 6 steps" in done.stdout
     assert "1 of 2 are caught" in done.stdout
     assert "| `min-isr-of-one` | `min_isr` |" in page.read_text()
+    page.write_text(f"# Page\n\n## Before\n\na\n\n## {mutants.SECTION}\n\nold\n\n## After\n\nb\n")
+    assert command("mutants", "min-isr-of-one", "--quiet", "--write", str(page)).status == 0
+    assert re.findall("^## (.*)$", page.read_text(), re.MULTILINE) == ["Before", mutants.SECTION, "After"]
+    assert "old" not in page.read_text()
     listed = json.loads(command("mutants", "min-isr-of-one", "--quiet", "--json").stdout)
     assert listed["caught"] == 1
     assert listed["mutants"][0]["caught_by"][0] == {"property": "CommittedOnNextLeader", "steps": 6}

@@ -4,26 +4,35 @@ import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from model_check.core.exploration import Exploration, Limits
-from model_check.core.model import Model, Property, when
-from model_check.core.parameters import resolve
-from model_check.engines import compiled
-from model_check.engines.reference import explore
-from model_check.models import MODELS, published
-from model_check.reports.studies import STUDIES, Study, Telling, UnfinishedError, as_markdown, as_text, tell
-from model_check.reports.studies.hazards import HAZARDS
-from spec.broker.rules.fencing import check_serves
-from spec.log.record_log import RecordLog
-from spec.published.fetch import fetch_fenced_by_leader_epoch
-from spec.published.versions import KIP_279, Protocol
+from kspec.cli.check import REPLAYED
+from kspec.conformance.world.runs.findings import FINDINGS
+from kspec.model_check.core.exploration import Exploration, Limits
+from kspec.model_check.core.model import Model, Property, when
+from kspec.model_check.core.parameters import resolve
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines import compiled
+from kspec.model_check.engines.explorer import explorer
+from kspec.model_check.engines.reference import explore
+from kspec.model_check.explorer import Explorer
+from kspec.model_check.models import MODELS, published
+from kspec.model_check.reports.studies import STUDIES, Study, StudyReport, UnfinishedError, as_markdown, as_text, tell
+from kspec.model_check.reports.studies.hazards import HAZARDS
+from kspec.model_check.reports.studies.matching import studies_of
+from kspec.model_check.reports.studies.tell import LINK
+from kspec.model_check.traces.mermaid import sequence_diagram
+from kspec.spec.broker.rules.fencing import check_serves
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.published.fetch import fetch_fenced_by_leader_epoch
+from kspec.spec.published.versions import KIP_279, Protocol
+from tests.model_check.commands import Command
 from tests.places import DOCS
 
 
-class Expected(NamedTuple):
+class ExpectedStudy(NamedTuple):
     """The failing run's length (with the initial state), and the repaired state space: distinct states and depth."""
 
     trace_length: int
@@ -31,14 +40,14 @@ class Expected(NamedTuple):
     depth: int
 
 
-def expected(study: str) -> Expected:
+def expected(study: str) -> ExpectedStudy:
     """The numbers on the study's page. What the page says of the failure counts steps."""
     page = (DOCS / "studies" / f"{study}.md").read_text(encoding="utf-8")
     run = re.search(r"has (\d+) steps; found", page)
     repaired = re.search(r"([\d,]+) distinct states.*?, depth (\d+), exp", page)
     assert run is not None
     assert repaired is not None
-    return Expected(int(run[1]) + 1, int(repaired[1].replace(",", "")), int(repaired[2]))
+    return ExpectedStudy(int(run[1]) + 1, int(repaired[1].replace(",", "")), int(repaired[2]))
 
 
 EXPECTED = {study.name: expected(study.name) for study in STUDIES}
@@ -77,21 +86,25 @@ def study_parameters(large: bool | None = None) -> list[str]:
     return [name for name in EXPECTED if large is None or is_large(name) == large]
 
 
-LARGE_STUDIES = [pytest.param(name, marks=pytest.mark.xdist_group(f"study {name}")) for name in study_parameters(large=True)]
-"""All tests of a large study run in one process, which explores it once."""
+def large_studies(nightly: tuple[str, ...] = ()) -> list[Any]:
+    """All tests of a large study run in one process, which explores it once."""
+    names = study_parameters(large=True)
+    assert set(nightly) <= set(names)
+    late = {name: [pytest.mark.nightly] if name in nightly else [] for name in names}
+    return [pytest.param(name, marks=[pytest.mark.xdist_group(f"study {name}"), *late[name]]) for name in names]
 
 
 @cache
-def telling_of(name: str) -> Telling:
+def telling_of(name: str) -> StudyReport:
     return tell(BY_NAME[name])
 
 
 @pytest.fixture(scope="module")
-def loss() -> Telling:
+def loss() -> StudyReport:
     return telling_of("kip-101-loss")
 
 
-def assert_as_expected(study: Study, expected: Expected) -> None:
+def assert_as_expected(study: Study, expected: ExpectedStudy) -> None:
     telling = telling_of(study.name)
     assert telling.verdict.violated
     assert len(telling.trace) == expected.trace_length
@@ -105,22 +118,23 @@ def assert_as_expected(study: Study, expected: Expected) -> None:
     assert_tells_everything(telling)
 
 
-def assert_tells_everything(telling: Telling) -> None:
+def assert_tells_everything(telling: StudyReport) -> None:
     study = telling.study
     text, page = " ".join(as_text(telling).split()), as_markdown(telling)
     for told in (text, page):
         for piece in (study.title, study.reference, study.setup, study.outcome, study.repair, telling.replay):
-            assert piece in told
+            assert (piece if told is page else LINK.sub(r"\1 (docs/\2)", piece)) in told
         for configuration in (study.failing, study.repaired):
             assert configuration.command(study.invariant) in told
         for rule in study.rules:
-            assert f"{rule.__module__.replace('.', '/')}.py: {rule.__name__}" in told
+            assert f"{rule.__module__.removeprefix('kspec.').replace('.', '/')}.py: {rule.__name__}" in told
         assert f"has {len(telling.trace) - 1} steps" in told
         assert f"{telling.repaired.distinct_states:,} distinct states" in told
         assert "warning" not in told.replace("without warning", "")
         for number in range(2, len(telling.trace) + 1):
             assert f"{number} " in told
     assert "```mermaid\nsequenceDiagram\n" in page
+    assert f"✕ {study.invariant} fails here\n    end\n```" in page  # the last step violates, and is marked
     assert page.startswith(f"# {study.title}\n")
 
 
@@ -130,7 +144,7 @@ def test_failure_is_found_and_repaired(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE_STUDIES)
+@pytest.mark.parametrize("name", large_studies(nightly=("earlier-incarnation", "records-read-late", "unfenced-truncation")))
 def test_failure_is_found_and_repaired_in_large_spaces(name: str) -> None:
     assert_as_expected(BY_NAME[name], EXPECTED[name])
 
@@ -146,7 +160,7 @@ def test_configurations_can_be_built_and_have_the_property(name: str) -> None:
 @pytest.mark.parametrize("name", study_parameters())
 def test_rules_name_kafka_in_their_docstrings(name: str) -> None:
     for rule in BY_NAME[name].rules:
-        assert rule.__module__.startswith("spec.")
+        assert rule.__module__.startswith("kspec.spec.")
         assert "**Kafka:**" in (rule.__doc__ or "")
 
 
@@ -169,15 +183,47 @@ def test_command_spells_switches_and_choices() -> None:
     assert "--repair kafka-epoch-lookup --repair own-epoch-entry --invariant" in study.repaired.command(study.invariant)
 
 
-def test_text_shows_kafkas_class_and_the_times(loss: Telling) -> None:
+def test_text_shows_kafkas_class_and_the_times(loss: StudyReport) -> None:
     text = as_text(loss)
     assert "  spec/published/truncation.py: truncate_to_epoch_end\n" in text
     assert "Kafka: `ReplicaFetcherThread.maybeTruncate` after KIP-101, 0.11 to 1.1." in text
-    assert "  failing check   855 distinct states, depth" in text
-    assert "  repaired check  913 distinct states, depth 13, " in text
+    assert re.search(r"\n  855 distinct states, depth \d+, \d+\.\d s\n", text)
+    assert re.search(r"\n  913 distinct states, depth 13, \d+\.\d s\n", text)
 
 
-def test_page_is_the_same_every_time(loss: Telling) -> None:
+def test_text_has_the_story_before_the_run_and_the_page_after_it(loss: StudyReport) -> None:
+    text = as_text(loss, page=("kspec explore somewhere",))
+    headings = re.findall(r"\n(.+)\n-+\n", text)
+    assert headings == ["What went wrong", "The repair", "The failing run", "The checks", "To step it yourself"]
+    assert text.endswith("\n  $ kspec explore somewhere\n")
+    assert "   in the end\n" not in text
+    assert ">> 11  BecomeLeader  leader 2, epoch 1\n" in text
+    assert (
+        ">>     AcknowledgedOnLeader fails here\n       offset 0: m0(e0) in acknowledged, nothing in log of broker 2\n"
+        in text
+    )
+
+
+def test_full_text_has_the_last_state_and_a_diagram(loss: StudyReport) -> None:
+    text = as_text(loss, full=True)
+    assert "   in the end\n" in text
+    assert "LeaderAndIsr: lead in epoch 0" in text
+
+
+@pytest.mark.parametrize("name", ["kip-101-loss", "kip-320-zombie", "join-before-epoch-start", "acks-1"])
+def test_text_fits_a_terminal_of_100_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are not broken: they are to be copied."""
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = as_text(telling_of(name)).splitlines()
+    assert [line for line in lines if len(line) > 100 and not line.startswith("  $ ")] == []
+
+
+def test_text_has_no_link_of_a_page() -> None:
+    study = replace(BY_NAME["kip-101-loss"], reference="see [the finding](../findings/missed-epoch.md)")
+    assert "\nsee the finding (docs/findings/missed-epoch.md)\n" in as_text(replace(telling_of("kip-101-loss"), study=study))
+
+
+def test_page_is_the_same_every_time(loss: StudyReport) -> None:
     assert as_markdown(tell(loss.study)) == as_markdown(loss)
 
 
@@ -253,7 +299,7 @@ def test_the_page_in_the_docs_is_the_one_that_the_study_writes(name: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE_STUDIES)
+@pytest.mark.parametrize("name", large_studies())
 def test_the_page_of_a_large_space_is_the_one_that_the_study_writes(name: str) -> None:
     assert (PAGES / f"{name}.md").read_text() == as_markdown(telling_of(name))
 
@@ -266,3 +312,55 @@ def test_every_study_has_a_page_and_a_line_in_the_index() -> None:
     for hazard in HAZARDS:
         told = ", ".join(f"[{study.name}]({study.name}.md)" for study in STUDIES if study.hazard == hazard.name)
         assert f"| {hazard.name} | {hazard.what} | {hazard.reference} | {told or f'none: {hazard.why}'} |\n" in index
+
+
+@pytest.mark.parametrize("name", ["missed-epoch", "forgotten-proposal", "last-replica-standing", "kip-320-zombie"])
+def test_a_run_is_known_as_that_of_its_study(name: str) -> None:
+    study = next(one for one in STUDIES if one.name == name)
+    model = MODELS[study.failing.model].build(study.failing.parameters)
+    prop = model.property_named(study.invariant)
+    assert prop is not None
+    symmetry = Symmetry(model) if study.failing.symmetry else None
+    (verdict,) = explorer(symmetry=symmetry)(model, [prop], Limits()).verdicts
+    assert verdict.trace is not None
+    assert name in [match.study.name for match in studies_of(model, {prop.name: verdict.trace})]
+    # A run that ends before the violation is that of no study.
+    assert list(studies_of(model, {prop.name: verdict.trace[:-1]})) == []
+
+
+def test_a_violation_of_a_release_names_its_study_and_how_to_replay_it(command: Command) -> None:
+    done = command(
+        *["check", "kafka", "--release", "4.4", "--elections", "0", "--isr-shrinks", "1", "--symmetry", "--quiet"]
+    )
+    assert done.status == 1
+    assert "kspec study forgotten-proposal\n  kspec world replay forgotten-proposal --kafka 4.4.0" in done.stdout
+
+
+def test_every_finding_that_can_be_replayed_is_named() -> None:
+    assert set(REPLAYED) == set(FINDINGS)
+    assert set(REPLAYED) <= {study.name for study in STUDIES}
+
+
+def test_a_broker_that_is_down_sends_nothing_in_a_diagram() -> None:
+    """Its request was sent before it stopped: so the study of the last replica showed a dead broker that sends."""
+    study = next(one for one in STUDIES if one.name == "last-replica-standing")
+    model = MODELS["kafka"].build(study.failing.parameters)
+    prop = model.property_named(study.invariant)
+    assert prop is not None
+    (verdict,) = explorer(symmetry=Symmetry(model))(model, [prop], Limits()).verdicts
+    assert verdict.trace is not None
+    lines = sequence_diagram(model, verdict.trace).splitlines()
+    granted = next(number for number, line in enumerate(lines) if ": GrantIsr" in line)
+    stopped = next(number for number, line in enumerate(lines) if ": UncleanShutdown" in line)
+    assert stopped < granted
+    assert "gets from broker 1, which is down by now: AlterPartition" in lines[granted + 1]
+
+
+@pytest.mark.parametrize("name", ["kip-101-loss", "acks-1"])
+def test_study_names_an_address_that_opens_its_run(name: str, command: Command) -> None:
+    text = command("study", name, "--quiet").stdout
+    (address,) = re.findall(r"^  \$ kspec explore (\S+)$", text, flags=re.MULTILINE)
+    view = Explorer().answer({"do": "open", "address": address})
+    assert (view["answer"], view.get("changed")) == ("view", None)
+    assert view["position"] == len(telling_of(name).trace)
+    assert BY_NAME[name].invariant in view["steps"][-1]["violates"]

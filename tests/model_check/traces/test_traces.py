@@ -3,18 +3,19 @@
 import json
 from functools import cache
 
-from model_check.core.exploration import Limits, Trace
-from model_check.core.model import Model
-from model_check.engines.reference import explore
-from model_check.models import MODELS
-from model_check.traces.encode import as_json, in_words, state_as_json, trace_as_json
-from model_check.traces.itf import as_itf
-from model_check.traces.mermaid import sequence_diagram
-from model_check.traces.render import parties, sequence_text, trace_table
-from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.published.replica import NO_ROLE
-from spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Offset, PartitionEpoch, Record
+from kspec.model_check.core.exploration import Limits, Trace
+from kspec.model_check.core.model import Model
+from kspec.model_check.engines.reference import explore
+from kspec.model_check.explorer.marks import remarks_of
+from kspec.model_check.models import MODELS
+from kspec.model_check.traces.encode import as_json, in_words, state_as_json, trace_as_json
+from kspec.model_check.traces.itf import as_itf
+from kspec.model_check.traces.mermaid import sequence_diagram
+from kspec.model_check.traces.render import parties, sequence_text, trace_table
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.published.replica import NO_ROLE
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Offset, PartitionEpoch, Record
 
 ISR = frozenset({BrokerId(2), BrokerId(1)})
 
@@ -86,6 +87,33 @@ def test_a_mermaid_diagram_names_every_party_and_ends_no_statement_early() -> No
     assert not any(";" in line for line in lines)
     for line in lines[1:]:
         assert line.startswith(("    participant ", "    %% ", "    Note over ")) or "->>" in line
+
+
+def test_a_diagram_has_what_became_of_records_at_the_brokers_and_marks_the_step_that_violates() -> None:
+    model = MODELS["truncate-to-hw"].build({"replicas": 2, "max_epoch": 1, "restarts": 1, "acks": "all"})
+    claim = model.property_named("AcknowledgedOnLeader")
+    assert claim is not None
+    trace = explore(model, [claim], Limits()).verdicts[0].trace
+    assert trace is not None
+    drawn = sequence_diagram(model, trace, remarks_of, ["AcknowledgedOnLeader", "TypeOk"])
+    lines = drawn.splitlines()
+    assert "    Note over b1: ▣ m0(e0) at offset 0: committed" in lines
+    assert "    Note over producer: ✓ m0(e0) at offset 0: acknowledged" in lines
+    assert "    Note over b2: ✕ m0(e0) at offset 0: lost" in lines
+    assert "controller: acknowledged" not in drawn
+    assert "producer: acknowledged" not in drawn  # it is said once, by the mark
+    begins = lines.index("    rect rgba(200, 60, 20, 0.15)")
+    assert lines[begins + 1] == f"    %% {len(trace)}: BecomeLeader  leader 2, epoch 1"
+    assert lines[-2:] == ["    Note over producer,b2: ✕ AcknowledgedOnLeader fails here", "    end"]
+    text = sequence_text(model, trace, remarks_of, ["AcknowledgedOnLeader"]).splitlines()
+    assert text[-1] == ">>  AcknowledgedOnLeader fails here"
+    assert sum("✕ m0(e0) at offset 0: lost" in line for line in text) == 1
+
+
+def test_a_diagram_of_a_run_without_a_failure_marks_nothing() -> None:
+    model, trace = loss()
+    assert "rect" not in sequence_diagram(model, trace[:-1], remarks_of, ["CommittedOnNextLeader"])
+    assert ">>" not in sequence_text(model, trace[:-1], remarks_of, ["CommittedOnNextLeader"])
 
 
 def test_parties_appear_only_where_they_take_part() -> None:

@@ -1,14 +1,14 @@
-"""Which conjunct rests on which: the pages, and how they find a conjunct that is not needed."""
+"""Dependencies between conjuncts: the pages, and how they find a conjunct that is not needed."""
 
 from dataclasses import replace
 from itertools import count
 
 import pytest
 
-from proofs.commands.choice import proof_of
-from proofs.commands.dependencies import first_failure_without, rests_on
-from proofs.settings import ProofSettings
-from proofs.theorems import HOLDING, THEOREMS
+from kspec.proofs.commands.choice import proof_of
+from kspec.proofs.commands.dependencies import first_failure_without, rests_on
+from kspec.proofs.settings import ProofSettings
+from kspec.proofs.theorems import HOLDING, THEOREMS
 from tests.places import DOCS
 
 COMMIT = "FencedLeaderIncHighWatermark(leader=a)"
@@ -39,6 +39,7 @@ def test_the_page_of_a_theorem_by_outcome_speaks_of_each_conjunct() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_proof_by_instances_rests_on_named_conjuncts() -> None:
     theorem = THEOREMS["kafka-next-power-loss"]
     cores = proof_of(theorem, ProofSettings(theorem.name, 2)).cores(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proofs.commands import mutants
-from proofs.commands.mutants import TriedMutant
-from proofs.theorems import THEOREMS
+from kspec.proofs.commands import mutants
+from kspec.proofs.commands.mutants import TriedMutant
+from kspec.proofs.theorems import THEOREMS
 
 KNOWN = list(THEOREMS["kafka-next"].mutants)
 

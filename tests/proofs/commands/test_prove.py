@@ -10,21 +10,22 @@ from typing import Any
 import pytest
 import z3
 
-from model_check.cli.prove import jobs
-from model_check.core.exploration import Limits, Trace
-from model_check.core.model import Model, Property, when
-from model_check.engines.explorer import explorer
-from proofs import effort
-from proofs.commands.confirm import answer
-from proofs.commands.prove import prove, witness
-from proofs.induction.invariant import conjunct
-from proofs.induction.obligations import Obligations
-from proofs.refutation.bounded import BoundedExecution
-from proofs.refutation.counterexample import CounterexampleSearch, explored_view, failing
-from proofs.settings import ProofSettings
-from proofs.symbolic.logic import all_of, implies
-from proofs.theorems import EFFORT_OF_RUNS, HOLDING, REFUTABLE, THEOREMS
-from spec.values import NO_LEADER, Epoch
+from kspec.cli.prove import jobs
+from kspec.model_check.core.exploration import Limits, Trace
+from kspec.model_check.core.model import Model, Property, when
+from kspec.model_check.engines.explorer import explorer
+from kspec.proofs import effort
+from kspec.proofs.commands.confirm import answer
+from kspec.proofs.commands.prove import prove, witness
+from kspec.proofs.induction.invariant import conjunct
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.refutation.bounded import BoundedExecution
+from kspec.proofs.refutation.counterexample import CounterexampleSearch, explored_view, failing
+from kspec.proofs.settings import ProofSettings
+from kspec.proofs.symbolic.logic import all_of, implies
+from kspec.proofs.theorems import EFFORT_OF_RUNS, HOLDING, REFUTABLE, THEOREMS
+from kspec.spec.values import NO_LEADER, Epoch
+from tests.limits.marks import marked
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import assert_replays
 
@@ -126,7 +127,7 @@ def test_any_number_of_replicas_is_proved_too_if_no_number_is_asked_for() -> Non
 
 
 def test_without_z3_the_command_says_what_to_install(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model_check.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("kspec.model_check.extras.find_spec", lambda name: None)
     done = command("prove")
     assert done.mistake == (2, 1)
     assert "[prove]'" in done.stderr
@@ -232,7 +233,7 @@ def test_a_mutant_breaks_the_induction(theorem: str, mutant: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["kip-279", "kip-320-first-try"])
+@pytest.mark.parametrize("name", marked(["kip-279", "kip-320-first-try"], nightly=["kip-320-first-try"]))
 def test_earlier_versions_break_the_induction(name: str) -> None:
     outcome = prove(ProofSettings(name, 2, effort=1_000_000, search=6_000_000), workers=1)
     assert outcome.status == "refuted"

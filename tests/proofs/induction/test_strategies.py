@@ -1,18 +1,18 @@
-"""What is to be shown, and how it is tried, are apart: a strategy can be exchanged for another."""
+"""Obligations and the ways to try them are apart: a strategy can be exchanged for another."""
 
 import pytest
 
-from proofs.induction.any_number import ObligationsForAnyNumber
-from proofs.induction.by_outcome import ObligationsByOutcome
-from proofs.induction.claims import Claim, Status
-from proofs.induction.obligations import Obligations
-from proofs.induction.proof import Proof
-from proofs.induction.strategies.by_instances import ByInstances
-from proofs.induction.strategies.few_brokers import ByFewBrokers
-from proofs.induction.strategies.search import BySearch
-from proofs.induction.strategies.strategy import OnFailure, Strategy
-from proofs.settings import ANY, ProofSettings
-from proofs.theorems import THEOREMS
+from kspec.proofs.induction.any_number import ObligationsForAnyNumber
+from kspec.proofs.induction.by_outcome import ObligationsByOutcome
+from kspec.proofs.induction.claims import Claim, Status
+from kspec.proofs.induction.obligations import Obligations
+from kspec.proofs.induction.proof import Proof
+from kspec.proofs.induction.strategies.by_instances import ByInstances
+from kspec.proofs.induction.strategies.few_brokers import ByFewBrokers
+from kspec.proofs.induction.strategies.search import BySearch
+from kspec.proofs.induction.strategies.strategy import OnFailure, Strategy
+from kspec.proofs.settings import ANY, ProofSettings
+from kspec.proofs.theorems import THEOREMS
 
 KIP_320 = THEOREMS["kip-320"]
 COMMIT = "FencedLeaderIncHighWatermark(leader=1)"
@@ -43,7 +43,7 @@ def test_few_brokers_and_search_prove_the_same_of_any_number() -> None:
     assert by_few == {"LogStart": "proved"}
 
 
-class Scripted(Strategy):
+class ScriptedStrategy(Strategy):
     """Proves nothing about one conjunct, and everything else; it never asks."""
 
     def __init__(self, obligations: Obligations, unproved: str) -> None:
@@ -64,7 +64,7 @@ class Scripted(Strategy):
 
 
 def test_a_proof_asks_nobody_but_its_strategy(obligations: Obligations) -> None:
-    strategy = Scripted(obligations, "LogStart")
+    strategy = ScriptedStrategy(obligations, "LogStart")
     proof = Proof(obligations, strategy)
     expected = {conjunct.name: "proved" for conjunct in KIP_320.conjuncts} | {"LogStart": "unknown"}
     assert statuses(proof, COMMIT) == expected
@@ -82,7 +82,7 @@ def test_an_obligation_is_proved_if_it_is_for_every_outcome() -> None:
     claims = [claim for claim in obligations.claims(task) if claim.conjunct == "LogShape"]
     asked: list[Claim] = []
 
-    class AllButTheLast(Scripted):
+    class AllButTheLast(ScriptedStrategy):
         def prove_claim(self, claim: Claim, on_failure: OnFailure) -> Status:
             asked.append(claim)
             return "proved" if len(asked) < len(claims) else "unknown"

@@ -4,25 +4,25 @@ from typing import Any
 
 import pytest
 
-from proofs.induction.invariant import conjunct
-from proofs.refutation.search import search
-from proofs.symbolic.logic import all_of, implies, member
-from proofs.theorems.async_isr import ASYNC_ISR_THEOREM, View
-from spec.values import BrokerId
+from kspec.proofs.induction.invariant import conjunct
+from kspec.proofs.refutation.search import search
+from kspec.proofs.symbolic.logic import all_of, implies, member
+from kspec.proofs.theorems.async_isr import ASYNC_ISR_THEOREM, AsyncIsrView
+from kspec.spec.values import BrokerId
 
 
 @conjunct("NothingPending", "Wrong: the leader does propose changes.")
-def nothing_pending(s: View) -> Any:
+def nothing_pending(s: AsyncIsrView) -> Any:
     return s.leader.pending_epoch < 0
 
 
 @conjunct("VersionsStaySmall", "True of the bounded model only.")
-def versions_stay_small(s: View) -> Any:
+def versions_stay_small(s: AsyncIsrView) -> Any:
     return s.partition.partition_epoch <= 4
 
 
 @conjunct("LeaderWaitsForItself", "True: the leader is in its ISR.")
-def leader_waits_for_itself(s: View, replica: BrokerId) -> Any:
+def leader_waits_for_itself(s: AsyncIsrView, replica: BrokerId) -> Any:
     return implies(all_of(member(replica, s.leader.isr), replica == 1), s.counts(replica))
 
 

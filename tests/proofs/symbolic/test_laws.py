@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 import z3
 
-from proofs.effort import Effort
-from proofs.laws import LAWS, Law
-from proofs.symbolic.log import ASSUMED, SymbolicLog, in_order
-from proofs.symbolic.paths import Path, explore
-from proofs.symbolic.shapes import LogShape
-from proofs.symbolic.values import SymbolicBool, SymbolicInt, number, truth
-from spec.log.batch import Batch
-from spec.values import NO_EPOCH, Record
+from kspec.proofs.effort import Effort
+from kspec.proofs.laws import LAWS, Law
+from kspec.proofs.symbolic.log import ASSUMED, SymbolicLog, in_order
+from kspec.proofs.symbolic.paths import Path, explore
+from kspec.proofs.symbolic.shapes import LogShape
+from kspec.proofs.symbolic.values import SymbolicBool, SymbolicInt, number, truth
+from kspec.spec.log.batch import Batch
+from kspec.spec.values import NO_EPOCH, Record
 
 EFFORT = 15_000_000
-"""How much Z3 may do to prove a law, in its own units."""
+"""The limit of Z3 to prove a law, in its own units."""
 
 ASSUMED_NAMES = {law.__name__ for laws in ASSUMED.values() for law in laws}
 
@@ -35,7 +35,7 @@ def unknown_log(name: str) -> SymbolicLog:
 
 
 def is_log(log: SymbolicLog) -> z3.BoolRef:
-    """What every log is: it ends at or after its start, its epochs are epochs, and an opened epoch is above the last."""
+    """The law of every log: it ends at or after its start, its epochs are epochs, and an opened epoch is above the last."""
     at = z3.Int("any offset")
     epochs = z3.ForAll([at], z3.Implies(log.holds(at), log.epoch(at) >= 0))
     last = z3.If(log.end > log.start, log.epoch(log.end - 1), NO_EPOCH)

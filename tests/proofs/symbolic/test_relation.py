@@ -12,20 +12,20 @@ import z3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model_check.core.audit import reachable_states
-from model_check.core.model import Model
-from model_check.models import MODELS
-from model_check.models.published.async_isr import LEADER
-from proofs.refutation.finite import spelled_out
-from proofs.symbolic.brokers import Brokers
-from proofs.symbolic.paths import Path, explore
-from proofs.symbolic.relation import SymbolicStep, step
-from proofs.symbolic.shapes import RecordShape, Shape, in_model, plain, shape_of
-from proofs.symbolic.state import SymbolicState, shapes_of, unknown_state
-from spec.log.algebra import Log
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchResponse
-from spec.values import BrokerId, Offset, Record
+from kspec.model_check.core.audit import reachable_states
+from kspec.model_check.core.model import Model
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.published.async_isr import LEADER
+from kspec.proofs.refutation.finite import spelled_out
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.symbolic.paths import Path, explore
+from kspec.proofs.symbolic.relation import SymbolicStep, step
+from kspec.proofs.symbolic.shapes import RecordShape, Shape, in_model, plain, shape_of
+from kspec.proofs.symbolic.state import SymbolicState, shapes_of, unknown_state
+from kspec.spec.log.algebra import Log
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.fetch import FetchResponse
+from kspec.spec.values import BrokerId, Offset, Record
 from tests.spec import strategies
 
 RULES = (
@@ -61,14 +61,14 @@ NOT_ALONE = {
     "offset_for_leader_epoch_without_log": "has a truth as its only parameter",
     "accept_any_replica_epoch": "gets a table of brokers",
     "check_replica_epoch": "reads a table of brokers; see the actions of the message-passing models",
-    "check_assigned": "reads a table of followers; see the actions of the message-passing models",
+    "is_unassigned": "reads a table of followers; see the actions of the message-passing models",
 }
 """Rules that cannot be evaluated on their own arguments alone, and why."""
 
 
 def rules() -> Iterator[Callable[..., Any]]:
     for name in RULES:
-        module = import_module(f"spec.{name}")
+        module = import_module(f"kspec.spec.{name}")
         for rule_name, rule in getmembers(module, isfunction):
             if rule.__module__ == module.__name__ and rule_name not in NOT_ALONE:
                 yield rule
@@ -80,7 +80,7 @@ def shapes(rule: Callable[..., Any]) -> dict[str, Shape]:
     for name, hint in typing.get_type_hints(rule).items():
         kind = RecordLog if hint is Log or isinstance(hint, typing.TypeVar) else hint
         if name not in ("return", "max_records") and hint is not BrokerId:
-            found[name] = FIXED_LENGTHS[name]() if name in FIXED_LENGTHS else shape_of(kind, BROKERS)
+            found[name] = FIXED_LENGTHS[hint]() if hint in FIXED_LENGTHS else shape_of(kind, BROKERS)
     return found
 
 
@@ -105,11 +105,11 @@ def responses() -> Shape:
     return RecordShape(FetchResponse, fields)
 
 
-FIXED_LENGTHS: dict[str, Callable[[], Shape]] = {
-    "response": responses,
-    "awaited": lambda: TupleShape(shape_of(Offset, BROKERS), 2),
+FIXED_LENGTHS: dict[Any, Callable[[], Shape]] = {
+    FetchResponse: responses,
+    tuple[Offset, ...]: lambda: TupleShape(shape_of(Offset, BROKERS), 2),
 }
-"""Parameters with tuples in them."""
+"""Types with tuples in them."""
 
 
 @st.composite
@@ -135,7 +135,7 @@ def values(draw: st.DrawFn, shape: Shape) -> Any:
 
 
 def results(paths: list[Path], known: list[z3.BoolRef]) -> Iterator[Any]:
-    """What a relation says of known arguments: on each path that they can take, its value; it must be the only one."""
+    """Results of a relation for known arguments: on each path that they can take, its value; it must be the only one."""
     solver = z3.Solver()
     solver.add(*known)
     for path in paths:
@@ -153,10 +153,15 @@ RELATIONS: dict[str, tuple[dict[str, Any], list[Path]]] = {}
 QUICK = ("change_isr", "elect_uncleanly", "leader_high_watermark", "fetch_without_fencing")
 """Rules that are tried when only quick tests run; the others are tried with the slow ones."""
 
+MARKS: dict[str, Any] = {
+    **dict.fromkeys(QUICK, ()),
+    "apply_fetch_response": (pytest.mark.slow, pytest.mark.nightly),  # the rule with most ways
+}
+
 
 @pytest.mark.parametrize(
     "rule",
-    [pytest.param(rule, marks=() if rule.__name__ in QUICK else pytest.mark.slow) for rule in rules()],
+    [pytest.param(rule, marks=MARKS.get(rule.__name__, pytest.mark.slow)) for rule in rules()],
     ids=lambda rule: rule.__name__,
 )
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -184,7 +189,7 @@ def test_a_rules_relation_is_the_rule(rule: Callable[..., Any], data: st.DataObj
 
 
 def test_the_exceptions_are_rules() -> None:
-    known = {name for module in RULES for name, _ in getmembers(import_module(f"spec.{module}"), isfunction)}
+    known = {name for module in RULES for name, _ in getmembers(import_module(f"kspec.spec.{module}"), isfunction)}
     assert NOT_ALONE.keys() <= known
     assert len(list(rules())) > 40
 

@@ -3,8 +3,8 @@
 import re
 from collections import defaultdict
 
-from model_check.models import MODELS
-from proofs.theorems import THEOREMS
+from kspec.model_check.models import MODELS
+from kspec.proofs.theorems import THEOREMS
 
 AS_PUBLISHED = {"TypeOk", "LeaderInIsr"}
 """Names that the published modules have, of claims about their own states."""
@@ -17,7 +17,7 @@ def said_briefly(meaning: str) -> str:
 
 
 def meanings() -> dict[str, set[str]]:
-    """What each name is said to mean, in any model or theorem."""
+    """The meanings of each name, in any model or theorem."""
     found: dict[str, set[str]] = defaultdict(set)
     for entry in MODELS.values():
         for prop in entry.build({}).properties:

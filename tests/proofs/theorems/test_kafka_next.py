@@ -14,41 +14,42 @@ from typing import Any
 import pytest
 import z3
 
-from model_check.core.model import Model, State
-from model_check.core.parameters import resolve
-from model_check.core.symmetry import Symmetry
-from model_check.models import messages
-from model_check.models.messages import board
-from model_check.models.messages.settings import PARAMETERS
-from model_check.models.messages.values import FIRST_BROKER_EPOCH, FetchId, ProposalId
-from proofs.commands import prove
-from proofs.commands.choice import proof_of
-from proofs.induction.by_outcome import ObligationsByOutcome
-from proofs.induction.invariant import Theorem, conjunct
-from proofs.induction.proof import Proof
-from proofs.induction.strategies.by_instances import ByInstances
-from proofs.induction.strategies.instances import Kinds
-from proofs.refutation.counterexample import Explored
-from proofs.refutation.weakened import Unweakened, WeakenedObligations, WeakenedSearch, calls
-from proofs.settings import ProofSettings
-from proofs.symbolic.brokers import Brokers
-from proofs.symbolic.state import UnknownSlotError
-from proofs.symbolic.values import truth
-from proofs.theorems import EFFORT_BY_OUTCOME
-from proofs.theorems.kafka_next.theorem import (
+from kspec.model_check.core.model import Model, State
+from kspec.model_check.core.parameters import resolve
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.models import messages
+from kspec.model_check.models.messages import board
+from kspec.model_check.models.messages.settings import PARAMETERS
+from kspec.model_check.models.messages.values import FIRST_BROKER_EPOCH, FetchId, ProposalId
+from kspec.proofs.commands import prove
+from kspec.proofs.commands.choice import proof_of
+from kspec.proofs.induction.by_outcome import ObligationsByOutcome
+from kspec.proofs.induction.invariant import Theorem, conjunct
+from kspec.proofs.induction.proof import Proof
+from kspec.proofs.induction.strategies.by_instances import ByInstances
+from kspec.proofs.induction.strategies.instances import Kinds
+from kspec.proofs.refutation.counterexample import BoundedState
+from kspec.proofs.refutation.weakened import TheoremOutcomes, WeakenedObligations, WeakenedSearch, calls
+from kspec.proofs.settings import ProofSettings
+from kspec.proofs.symbolic.brokers import Brokers
+from kspec.proofs.symbolic.state import UnknownSlotError
+from kspec.proofs.symbolic.values import truth
+from kspec.proofs.theorems import EFFORT_BY_OUTCOME
+from kspec.proofs.theorems.kafka_next.theorem import (
     CONSEQUENCES,
     INVARIANT,
     KAFKA_NEXT_POWER_LOSS_THEOREM,
     KAFKA_NEXT_THEOREM,
     REALISTIC,
 )
-from proofs.theorems.kafka_next.view import LossyView, View
-from spec.mutation import Mutant
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.broker_mutants import BROKER_MUTANTS
-from spec.releases.kraft import KRAFT_NEXT
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+from kspec.proofs.theorems.kafka_next.view import KafkaNextView, LossyView
+from kspec.spec.mutation import Mutant
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.values import BrokerId, Epoch, Offset, PartitionEpoch
+from tests.limits.turns import Turns
 from tests.model_check.commands import Command
 from tests.places import DOCS
 
@@ -56,7 +57,7 @@ BOUNDS = {"max_epoch": 2, "max_partition_epoch": 3, "fetches": 5, "proposals": 2
 WITH_STOPS = BOUNDS | {"max_epoch": 4, "max_partition_epoch": 6, "unclean_shutdowns": 3}
 
 LITTLE_EFFORT = 3_000_000
-"""How much Z3 may do, in its own units, where there is nothing to be found: about a second's work."""
+"""The limit of Z3, in its own units, where there is nothing to be found: about a second's work."""
 
 OFTEN = {
     "HandleFetch": 3,
@@ -116,8 +117,8 @@ def failing(model: Model, state: State) -> list[str]:
         FetchId: range(bounds["fetches"]),
         ProposalId: range(bounds["proposals"]),
     }
-    of = View if bounds["min_isr"] == 1 else LossyView
-    view = of(Explored(model, state).at, Brokers(brokers))
+    of = KafkaNextView if bounds["min_isr"] == 1 else LossyView
+    view = of(BoundedState(model, state).at, Brokers(brokers))
     return [
         claim.name
         for claim in (*INVARIANT, *CONSEQUENCES, *REALISTIC)
@@ -137,7 +138,7 @@ def failing(model: Model, state: State) -> list[str]:
         pytest.param(2, 6, WITH_STOPS | {"min_isr": 1}, marks=pytest.mark.slow),
         pytest.param(2, 6, WITH_STOPS | {"min_isr": 2}, marks=pytest.mark.slow),
         pytest.param(3, 2, BOUNDS, marks=pytest.mark.slow),
-        pytest.param(3, 8, WITH_STOPS | {"min_isr": 2}, marks=pytest.mark.slow),
+        pytest.param(3, 8, WITH_STOPS | {"min_isr": 2}, marks=[pytest.mark.slow, pytest.mark.nightly]),
     ],
 )
 def test_the_invariant_holds_of_states_that_walks_reach(brokers: int, walks: int, bounds: dict[str, int]) -> None:
@@ -151,7 +152,7 @@ def test_the_invariant_holds_of_states_that_walks_reach(brokers: int, walks: int
 
 def registered_again(model: Model, state: State) -> list[int]:
     """The brokers whose first incarnation is over, and whose next one is registered."""
-    at = Explored(model, state).at
+    at = BoundedState(model, state).at
     return [broker for broker in range(1, model.parameters["brokers"] + 1) if at("brokerEpoch", broker) > FIRST_BROKER_EPOCH]
 
 
@@ -184,7 +185,7 @@ def test_a_weakened_rule_is_not_proved() -> None:
 
 
 @conjunct("NothingIsWritten", "A claim that is false: a leader that appends breaks it.")
-def nothing_is_written(s: View, broker: BrokerId) -> Any:
+def nothing_is_written(s: KafkaNextView, broker: BrokerId) -> Any:
     return s.log(broker).end_offset == 0
 
 
@@ -210,18 +211,28 @@ LITTLE = [
     (KAFKA_NEXT_POWER_LOSS_THEOREM, "UncleanShutdown(broker=1, checkpointed=checkpointed, survives=survives)"),
 ]
 MORE = [
-    (KAFKA_NEXT_THEOREM, "CreatePartition(leader=1, partition_epoch=partition epoch, epoch=epoch)"),
-    (KAFKA_NEXT_THEOREM, "Property"),
     (KAFKA_NEXT_THEOREM, "UncleanShutdown(broker=1, checkpointed=checkpointed)"),
-    (KAFKA_NEXT_THEOREM, "TakeFetchAnswer(follower=1, leader=2, fetch=fetch)"),
     (KAFKA_NEXT_POWER_LOSS_THEOREM, "Property"),
     (KAFKA_NEXT_POWER_LOSS_THEOREM, "ProposeShrink(leader=1, proposal=proposal)"),
     (KAFKA_NEXT_POWER_LOSS_THEOREM, "RegisterQuietly(broker=1, epoch=epoch)"),
+]
+BY_NIGHT = [
+    (KAFKA_NEXT_THEOREM, "CreatePartition(leader=1, partition_epoch=partition epoch, epoch=epoch)"),
+    (KAFKA_NEXT_THEOREM, "Property"),
+    (KAFKA_NEXT_THEOREM, "TakeFetchAnswer(follower=1, leader=2, fetch=fetch)"),
     (KAFKA_NEXT_POWER_LOSS_THEOREM, "SendFetch(follower=1, leader=2, fetch=fetch, epoch=epoch)"),
 ]
 
 
-@pytest.mark.parametrize(("theorem", "task"), [*LITTLE, *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE)])
+@pytest.mark.parametrize(
+    ("theorem", "task"),
+    [
+        *LITTLE,
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE),
+        *(pytest.param(*each, marks=[pytest.mark.slow, pytest.mark.nightly]) for each in BY_NIGHT),
+    ],
+    ids=lambda value: value.name if isinstance(value, Theorem) else value,
+)
 def test_obligations_of_a_task_are_proved(theorem: Theorem, task: str) -> None:
     proof = proof_of(theorem, ProofSettings(theorem.name, 2, effort=EFFORT_BY_OUTCOME))
     assert {obligation.status for obligation in proof.prove(task)} == {"proved"}
@@ -231,8 +242,8 @@ def test_obligations_of_a_task_are_proved(theorem: Theorem, task: str) -> None:
 
 
 def table(name: str) -> dict[str, Any]:
-    """What became of mutants: made by `python -m proofs.commands.mutants THEOREM --write tests/proofs/theorems/NAME.json
-    [MUTANT]...`."""
+    """Outcomes of mutants: made by
+    `python -m kspec.proofs.commands.mutants THEOREM --write tests/proofs/theorems/NAME.json [MUTANT]...`."""
     rows = json.loads((Path(__file__).parent / f"{name}.json").read_text())
     return {row["mutant"]: row for row in rows}
 
@@ -267,6 +278,15 @@ TRIED = [
 ]
 
 
+TRIED_BY_NIGHT = (
+    "min-isr-of-one",
+    "no-divergence-check",
+    "advance-below-min-isr",
+    "join-before-epoch-start",
+    "take-answer-of-other-epoch",
+    "high-watermark-over-committed-isr",
+)
+
 WITHOUT_AN_END = {"refusal-without-trace"}
 """Mutants whose search did not end within 25 minutes on one core."""
 
@@ -293,12 +313,12 @@ def test_the_page_has_what_the_tables_have() -> None:
 
 
 @pytest.fixture(scope="module")
-def unweakened() -> dict[str, Unweakened]:
+def unweakened() -> dict[str, TheoremOutcomes]:
     theorems = (KAFKA_NEXT_THEOREM, KAFKA_NEXT_POWER_LOSS_THEOREM)
-    return {theorem.name: Unweakened(theorem, ProofSettings(theorem.name, 2)) for theorem in theorems}
+    return {theorem.name: TheoremOutcomes(theorem, ProofSettings(theorem.name, 2)) for theorem in theorems}
 
 
-def test_an_action_is_as_it_was_if_it_never_asks_the_weakened_rule(unweakened: dict[str, Unweakened]) -> None:
+def test_an_action_is_as_it_was_if_it_never_asks_the_weakened_rule(unweakened: dict[str, TheoremOutcomes]) -> None:
     theorem, task = KAFKA_NEXT_THEOREM, "ProposeShrink(leader=1, proposal=proposal)"
     known = unweakened[theorem.name]
     assert [mutant for mutant in theorem.mutants if known.asks(task, mutant)] == ["shrink-before-confirmation"]
@@ -317,9 +337,15 @@ def test_what_is_called_is_noted_and_profiling_goes_on_as_before() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("theorem", "mutant", "row"), TRIED)
+@pytest.mark.parametrize(
+    ("theorem", "mutant", "row"),
+    [
+        pytest.param(*each, marks=[pytest.mark.nightly] if each[1] in TRIED_BY_NIGHT else [], id=f"{each[0].name}-{each[1]}")
+        for each in TRIED
+    ],
+)
 def test_a_weakened_rule_breaks_the_induction(
-    theorem: Theorem, mutant: str, row: dict[str, Any], unweakened: dict[str, Unweakened]
+    theorem: Theorem, mutant: str, row: dict[str, Any], unweakened: dict[str, TheoremOutcomes]
 ) -> None:
     """The counterexample's states are Python values, and the step is the model's own: only such a one is found."""
     search = WeakenedSearch(WeakenedObligations(theorem, ProofSettings(theorem.name, 2, mutant), unweakened[theorem.name]))
@@ -333,6 +359,7 @@ def test_a_weakened_rule_breaks_the_induction(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_weakened_rule_is_told_in_words(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prove, "MOST_STATES_TO_START", 2_000)
     done = command("prove", "kafka-next", "--mutant", "election-outside-isr-and-elr", "--workers", "1", "--quiet")
@@ -353,14 +380,17 @@ def together(protocol: Any, mutants: Sequence[Mutant]) -> tuple[Any, list[Mutant
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_rules_that_do_not_matter_here_make_no_difference(
-    unweakened: dict[str, Unweakened], monkeypatch: pytest.MonkeyPatch
+    unweakened: dict[str, TheoremOutcomes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them weakened at once: an action has the outcomes that it has without. The command that makes the tables looks
     at the heavy ones, too."""
     brokers = [mutant for mutant in BROKER_MUTANTS if mutant.name in unchanged(NO_LOSS)]
     controllers = [mutant for mutant in CONTROLLER_MUTANTS if mutant.name in unchanged(NO_LOSS)]
+    turns = Turns()
     while brokers or controllers:
+        turns.go()
         rules, brokers = together(BROKER_NEXT, brokers)
         control, controllers = together(KRAFT_NEXT, controllers)
         monkeypatch.setattr(board, "BROKER_NEXT", rules)
@@ -375,7 +405,7 @@ def test_rules_that_do_not_matter_here_make_no_difference(
         assert [task for task in asked if obligations.differs(task)] == []
 
 
-class ReadsAnOldName(View):
+class ReadsAnOldName(KafkaNextView):
     """A view that has not heard that a slot is named otherwise now."""
 
     def leader_log(self, epoch: Any) -> Any:

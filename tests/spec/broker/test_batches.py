@@ -1,26 +1,26 @@
-"""What a broker does with batches costs the same however many records they have, and no handler looks into them."""
+"""Handling of batches costs the same however many records they have, and no handler looks into them."""
 
 from typing import Any
 
 import pytest
 
 from benchmarks.batches import replicate
-from spec.broker.effects import BatchesAppended, LogRestarted, Persist
-from spec.broker.follower import handle_fetch_response
-from spec.broker.leader.fetch import read_partition
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Partition
-from spec.broker.rules.fetcher import Asked
-from spec.broker.rules.reading import answers_at_once, leaving_now
-from spec.log.batch import Batch, Batches, count_records
-from spec.log.epoch_history import EpochEntry
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch, ProducerEntry, remember_appended
-from spec.log.record_log import EMPTY_LOG
-from spec.messages.fetch import FetchResponse
-from spec.messages.produce import ACKS_LEADER, ProduceRequest
-from spec.values import NO_EPOCH, NO_VALUE, Epoch, Error, Offset, ProducerEpoch, ProducerId, Record
+from kspec.spec.broker.effects import BatchesAppended, LogRestarted, Persist
+from kspec.spec.broker.follower import handle_fetch_response
+from kspec.spec.broker.leader.fetch import read_partition
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.rules.fetcher import PendingFetch
+from kspec.spec.broker.rules.reading import answers_at_once, leaving_now
+from kspec.spec.log.batch import Batch, Batches, count_records
+from kspec.spec.log.epoch_history import EpochEntry
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.producers import ProducerBatch, ProducerEntry, remember_appended
+from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.messages.fetch import FetchResponse
+from kspec.spec.messages.produce import ACKS_LEADER, ProduceRequest
+from kspec.spec.values import NO_EPOCH, NO_VALUE, Epoch, Error, Offset, ProducerEpoch, ProducerId, Record
 from tests.spec.broker_driver import EPOCH, NOW, OTHER, broker, fetch_of, follower, leader
 
 MANY = 2**29
@@ -91,7 +91,7 @@ def test_a_leader_answers_with_the_stretches_of_its_log() -> None:
 
 def test_a_follower_notes_the_epoch_of_each_batch() -> None:
     batches = (Batch(MANY, Epoch(4), Unread()), Batch(MANY, EPOCH, Unread()), Batch(1, EPOCH, Unread()))
-    step = handle_fetch_response(broker(), following(), Asked(EPOCH, Offset(MANY)), answered(MANY, batches), NOW)
+    step = handle_fetch_response(broker(), following(), PendingFetch(EPOCH, Offset(MANY)), answered(MANY, batches), NOW)
     log = step.state.local.log
     entries = (EpochEntry(Epoch(4), Offset(0)), EpochEntry(EPOCH, Offset(2 * MANY)))
     assert (log.epoch_history.entries, log.end_offset) == (entries, 3 * MANY + 1)
@@ -100,7 +100,7 @@ def test_a_follower_notes_the_epoch_of_each_batch() -> None:
 
 def test_a_follower_notes_the_producers_of_its_leaders_batches() -> None:
     batches = (produced_by(4, 7, 3, EPOCH), Record(1, EPOCH), produced_by(2, 0, 1, EPOCH))
-    step = handle_fetch_response(broker(), following(), Asked(EPOCH, Offset(MANY)), answered(MANY, batches), NOW)
+    step = handle_fetch_response(broker(), following(), PendingFetch(EPOCH, Offset(MANY)), answered(MANY, batches), NOW)
     noted = {entry.producer_id: [batch.base_offset for batch in entry.batches] for entry in step.state.producers}
     assert noted == {2: [MANY + 4], 4: [MANY]}
     assert [entry.producer_id for entry in step.state.producers] == [2, 4]
@@ -111,7 +111,7 @@ def test_a_follower_whose_log_starts_anew_forgets_its_producers() -> None:
     known = remember_appended((), Offset(0), (produced_by(1, 0),))
     empty = over(EMPTY_EPOCH_LOG.restart_at(Offset(3)), follower(EMPTY_LOG))._replace(producers=known)
     batches = (produced_by(4, 7, 5, EPOCH),)
-    step = handle_fetch_response(broker(), empty, Asked(EPOCH, Offset(3)), answered(1, batches), NOW)
+    step = handle_fetch_response(broker(), empty, PendingFetch(EPOCH, Offset(3)), answered(1, batches), NOW)
     assert step.effects == (Persist(LogRestarted(Offset(1))), Persist(BatchesAppended(Offset(1), batches)))
     assert [entry.producer_id for entry in step.state.producers] == [4]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spec.broker.effects import BatchesAppended, LogRestarted, LogStartMoved, LogTruncated, Persist, RebuildProducers
-from spec.broker.follower import (
+from kspec.spec.broker.effects import BatchesAppended, LogRestarted, LogStartMoved, LogTruncated, Persist, RebuildProducers
+from kspec.spec.broker.follower import (
     fetch_or_truncate,
     handle_fetch_response,
     handle_list_offsets_response,
@@ -11,14 +11,14 @@ from spec.broker.follower import (
     on_no_answer,
     truncate_by,
 )
-from spec.broker.partition import Partition
-from spec.broker.rules.fetcher import NOT_FETCHING, Asked, FetchStatus
-from spec.log.local_log import LocalLog, append_in_order, restart, truncate, truncate_if_longer
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
-from spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, Wanted
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from spec.releases.broker import (
+from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING, FetchStatus, PendingFetch
+from kspec.spec.log.local_log import LocalLog, append_in_order, restart, truncate, truncate_if_longer
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
+from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.releases.broker import (
     BROKER_2_0,
     BROKER_2_6,
     BROKER_2_7,
@@ -29,8 +29,18 @@ from spec.releases.broker import (
     BROKER_4_0_1,
     BROKER_NEXT,
 )
-from spec.step import Send
-from spec.values import NO_BROKER_EPOCH, NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset, Record
+from kspec.spec.step import Send
+from kspec.spec.values import (
+    NO_BROKER_EPOCH,
+    NO_EPOCH,
+    UNDEFINED_EPOCH_END,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    MonotonicMs,
+    Offset,
+    Record,
+)
 from tests.spec.broker_driver import EPOCH, NOW, OTHER, SELF, broker, follower, log_of, run_of
 
 
@@ -73,8 +83,8 @@ def test_what_a_fetch_carries_by_release(protocol: object, fetch: FetchPosition,
     ("status", "request_"),
     [
         (FetchStatus.TRUNCATING, OffsetForLeaderEpochRequest(EPOCH, Epoch(4))),
-        (FetchStatus.FINDING_END, ListOffsetsRequest(Wanted.LATEST, EPOCH)),
-        (FetchStatus.FINDING_START, ListOffsetsRequest(Wanted.EARLIEST, EPOCH)),
+        (FetchStatus.FINDING_END, ListOffsetsRequest(OffsetSpec.LATEST, EPOCH)),
+        (FetchStatus.FINDING_START, ListOffsetsRequest(OffsetSpec.EARLIEST, EPOCH)),
     ],
 )
 def test_what_else_a_follower_asks(status: FetchStatus, request_: object) -> None:
@@ -90,8 +100,8 @@ def test_who_does_not_follow_asks_nothing(status: FetchStatus) -> None:
 
 def test_a_follower_that_backs_off_asks_later() -> None:
     waits = on_no_answer(broker(), follower(log_of(4)), NOW).state
-    assert fetch_or_truncate(broker(), waits, NOW + 999).effects == ()
-    later = fetch_or_truncate(broker(), waits, NOW + 1000)
+    assert fetch_or_truncate(broker(), waits, MonotonicMs(NOW + 999)).effects == ()
+    later = fetch_or_truncate(broker(), waits, MonotonicMs(NOW + 1000))
     assert (len(later.effects), later.state) == (1, follower(log_of(4)))
 
 
@@ -106,7 +116,7 @@ def test_without_any_epoch_it_truncates_to_the_high_watermark_at_once() -> None:
 def test_the_answer_cuts_the_log_and_what_depends_on_it() -> None:
     partition = truncating(log_of(3, 4, 4), 2)
     response = OffsetForLeaderEpochResponse(Error.NONE, EpochEndOffset(Epoch(3), Offset(1)))
-    step = handle_offset_for_leader_epoch_response(broker(), partition, Asked(EPOCH), response, NOW)
+    step = handle_offset_for_leader_epoch_response(broker(), partition, PendingFetch(EPOCH), response, NOW)
     assert (step.state.local.log, step.state.local.high_watermark) == (log_of(3), 1)
     assert step.effects == (Persist(LogTruncated(Offset(1))), RebuildProducers())
     fetcher = step.state.fetcher
@@ -117,7 +127,7 @@ def test_a_follower_of_before_2_8_asks_on_until_an_epoch_is_common() -> None:
     response = OffsetForLeaderEpochResponse(Error.NONE, EpochEndOffset(Epoch(3), Offset(2)))
     statuses = {
         protocol.name: handle_offset_for_leader_epoch_response(
-            broker(protocol), truncating(log_of(2, 4, 4)), Asked(EPOCH), response, NOW
+            broker(protocol), truncating(log_of(2, 4, 4)), PendingFetch(EPOCH), response, NOW
         ).state.fetcher.status
         for protocol in (BROKER_2_7, BROKER_2_8)
     }
@@ -127,7 +137,10 @@ def test_a_follower_of_before_2_8_asks_on_until_an_epoch_is_common() -> None:
 def test_an_answer_to_a_question_of_another_epoch_is_ignored() -> None:
     partition = truncating(log_of(3, 4, 4))
     response = OffsetForLeaderEpochResponse(Error.NONE, EpochEndOffset(Epoch(3), Offset(1)))
-    assert handle_offset_for_leader_epoch_response(broker(), partition, Asked(Epoch(4)), response, NOW) == (partition, ())
+    assert handle_offset_for_leader_epoch_response(broker(), partition, PendingFetch(Epoch(4)), response, NOW) == (
+        partition,
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +150,7 @@ def test_an_answer_to_a_question_of_another_epoch_is_ignored() -> None:
 def test_a_refused_question(error: Error, status: FetchStatus, delayed: bool) -> None:
     response = OffsetForLeaderEpochResponse(error, UNDEFINED_EPOCH_END)
     fetcher = handle_offset_for_leader_epoch_response(
-        broker(), truncating(log_of(4)), Asked(EPOCH), response, NOW
+        broker(), truncating(log_of(4)), PendingFetch(EPOCH), response, NOW
     ).state.fetcher
     assert (fetcher.status, fetcher.delayed_until > NOW) == (status, delayed)
 
@@ -148,7 +161,7 @@ def test_an_epoch_opened_in_vain_is_taken_back_since_2_7() -> None:
     response = OffsetForLeaderEpochResponse(Error.NONE, EpochEndOffset(Epoch(3), Offset(2)))
     epochs = {
         protocol.name: handle_offset_for_leader_epoch_response(
-            broker(protocol), partition, Asked(EPOCH), response, NOW
+            broker(protocol), partition, PendingFetch(EPOCH), response, NOW
         ).state.local.log.latest_epoch
         for protocol in (BROKER_2_6, BROKER_2_7)
     }
@@ -169,7 +182,7 @@ def test_a_cut_below_the_start_moves_the_start() -> None:
 def test_records_are_appended_then_the_watermark_and_the_start_follow() -> None:
     partition = follower(log_of(4, 4), 1)
     step = handle_fetch_response(
-        broker(), partition, Asked(EPOCH, Offset(2)), answer(2, 4, 5, high_watermark=3, start=1), NOW
+        broker(), partition, PendingFetch(EPOCH, Offset(2)), answer(2, 4, 5, high_watermark=3, start=1), NOW
     )
     after = step.state
     assert (after.local.log.end_offset, after.local.high_watermark, after.local.log.start_offset) == (4, 3, 1)
@@ -181,27 +194,30 @@ def test_records_are_appended_then_the_watermark_and_the_start_follow() -> None:
 @pytest.mark.parametrize(("leaders", "own"), [(0, 0), (1, 1), (9, 2)])
 def test_the_followers_watermark_is_the_leaders_within_its_log_and_may_go_back(leaders: int, own: int) -> None:
     partition = follower(log_of(4, 4), 2)
-    step = handle_fetch_response(broker(), partition, Asked(EPOCH, Offset(2)), answer(2, high_watermark=leaders), NOW)
+    step = handle_fetch_response(broker(), partition, PendingFetch(EPOCH, Offset(2)), answer(2, high_watermark=leaders), NOW)
     assert (step.state.local.high_watermark, step.effects) == (own, ())
 
 
 def test_an_answer_to_a_fetch_from_elsewhere_is_ignored() -> None:
     partition = follower(log_of(4, 4))
-    assert handle_fetch_response(broker(), partition, Asked(EPOCH, Offset(1)), answer(1, 5), NOW) == (partition, ())
+    assert handle_fetch_response(broker(), partition, PendingFetch(EPOCH, Offset(1)), answer(1, 5), NOW) == (partition, ())
 
 
 def test_a_late_answer_of_another_epoch_cuts_what_is_committed() -> None:
     """KAFKA-18991: the offset matches, and the answer says where an old leader's log parted."""
     partition = follower(log_of(1, 3, 3), 3, status=FetchStatus.FETCHING)
     late = parted(1, 1)
-    cut = handle_fetch_response(broker(), partition, Asked(Epoch(1), Offset(3)), late, NOW)
+    cut = handle_fetch_response(broker(), partition, PendingFetch(Epoch(1), Offset(3)), late, NOW)
     assert (cut.state.local.log.end_offset, cut.state.local.high_watermark) == (1, 1)
-    assert handle_fetch_response(broker(BROKER_NEXT), partition, Asked(Epoch(1), Offset(3)), late, NOW) == (partition, ())
+    assert handle_fetch_response(broker(BROKER_NEXT), partition, PendingFetch(Epoch(1), Offset(3)), late, NOW) == (
+        partition,
+        (),
+    )
 
 
 def test_a_follower_that_is_told_to_truncate_takes_nothing_else() -> None:
     partition = follower(log_of(1, 2, 4), 1)
-    step = handle_fetch_response(broker(), partition, Asked(EPOCH, Offset(3)), parted(2, 2, high_watermark=3), NOW)
+    step = handle_fetch_response(broker(), partition, PendingFetch(EPOCH, Offset(3)), parted(2, 2, high_watermark=3), NOW)
     assert (step.state.local.log.end_offset, step.state.local.high_watermark) == (2, 1)
     assert step.effects == (Persist(LogTruncated(Offset(2))), RebuildProducers())
 
@@ -211,7 +227,9 @@ def test_2_8_took_the_leaders_watermark_before_it_truncated() -> None:
     partition = follower(log_of(1, 2, 4, 4), 1)
     told = parted(2, 3, high_watermark=3)
     marks = {
-        protocol.name: handle_fetch_response(broker(protocol), partition, Asked(EPOCH, Offset(4)), told, NOW).state.local
+        protocol.name: handle_fetch_response(
+            broker(protocol), partition, PendingFetch(EPOCH, Offset(4)), told, NOW
+        ).state.local
         for protocol in (BROKER_2_8, BROKER_4_0)
     }
     assert {name: (local.log.end_offset, local.high_watermark) for name, local in marks.items()} == {
@@ -226,7 +244,7 @@ def test_records_of_a_later_epoch_are_not_taken_since_4_0_1() -> None:
     late = answer(1, 5, 6)
     ends = {
         protocol.name: handle_fetch_response(
-            broker(protocol), before, Asked(EPOCH, Offset(1)), late, NOW
+            broker(protocol), before, PendingFetch(EPOCH, Offset(1)), late, NOW
         ).state.local.log.end_offset
         for protocol in (BROKER_3_9_1, BROKER_4_0, BROKER_4_0_1)
     }
@@ -235,7 +253,9 @@ def test_records_of_a_later_epoch_are_not_taken_since_4_0_1() -> None:
 
 def test_3_6_forgets_its_last_epoch_after_a_first_empty_answer() -> None:
     """KAFKA-15510: the next fetch names no epoch, so the leader cannot see that the logs part."""
-    after = handle_fetch_response(broker(BROKER_3_6), follower(log_of(4)), Asked(EPOCH, Offset(1)), answer(1), NOW).state
+    after = handle_fetch_response(
+        broker(BROKER_3_6), follower(log_of(4)), PendingFetch(EPOCH, Offset(1)), answer(1), NOW
+    ).state
     (sent,) = fetch_or_truncate(broker(BROKER_3_6), after, NOW).effects
     assert isinstance(sent, Send)
     assert isinstance(sent.message, FetchRequest)
@@ -243,30 +263,30 @@ def test_3_6_forgets_its_last_epoch_after_a_first_empty_answer() -> None:
 
 
 def test_records_that_the_follower_has_make_it_give_up() -> None:
-    step = handle_fetch_response(broker(), follower(log_of(4, 4)), Asked(EPOCH, Offset(2)), answer(1, 5, 5), NOW)
+    step = handle_fetch_response(broker(), follower(log_of(4, 4)), PendingFetch(EPOCH, Offset(2)), answer(1, 5, 5), NOW)
     assert (step.state.fetcher.status, step.effects) == (FetchStatus.FAILED, ())
 
 
 def test_a_fetcher_that_is_not_at_the_end_of_its_log_gives_up() -> None:
     partition = follower(log_of(4, 4))
     elsewhere = partition._replace(fetcher=partition.fetcher._replace(fetch_offset=Offset(1)))
-    step = handle_fetch_response(broker(), elsewhere, Asked(EPOCH, Offset(1)), answer(1, 5), NOW)
+    step = handle_fetch_response(broker(), elsewhere, PendingFetch(EPOCH, Offset(1)), answer(1, 5), NOW)
     assert step.state.fetcher.status == FetchStatus.FAILED
 
 
 def test_a_start_above_the_watermark_makes_it_give_up() -> None:
     step = handle_fetch_response(
-        broker(), follower(log_of(4, 4)), Asked(EPOCH, Offset(2)), answer(2, 5, high_watermark=1, start=2), NOW
+        broker(), follower(log_of(4, 4)), PendingFetch(EPOCH, Offset(2)), answer(2, 5, high_watermark=1, start=2), NOW
     )
     assert (step.state.fetcher.status, step.state.local.log.end_offset) == (FetchStatus.FAILED, 3)
 
 
 def test_an_empty_log_starts_with_the_batch_in_which_it_ends() -> None:
     empty = follower(log_of().restart_at(Offset(3)), 3)
-    step = handle_fetch_response(broker(), empty, Asked(EPOCH, Offset(3)), answer(2, 4, 4, high_watermark=3), NOW)
+    step = handle_fetch_response(broker(), empty, PendingFetch(EPOCH, Offset(3)), answer(2, 4, 4, high_watermark=3), NOW)
     assert (step.state.local.log.start_offset, step.state.local.log.end_offset) == (2, 4)
     assert step.effects[0] == Persist(LogRestarted(Offset(2)))
-    before = handle_fetch_response(broker(), empty, Asked(EPOCH, Offset(3)), answer(1, 4, 4), NOW)
+    before = handle_fetch_response(broker(), empty, PendingFetch(EPOCH, Offset(3)), answer(1, 4, 4), NOW)
     assert before.state.fetcher.status == FetchStatus.FAILED
 
 
@@ -297,7 +317,9 @@ def test_a_truncation_of_a_partition_that_is_gone_is_ignored() -> None:
     ],
 )
 def test_a_refused_fetch(error: Error, asked_in: int, status: FetchStatus, delayed: bool) -> None:
-    step = handle_fetch_response(broker(), follower(log_of(4)), Asked(Epoch(asked_in), Offset(1)), FetchResponse(error), NOW)
+    step = handle_fetch_response(
+        broker(), follower(log_of(4)), PendingFetch(Epoch(asked_in), Offset(1)), FetchResponse(error), NOW
+    )
     assert (step.state.fetcher.status, step.state.fetcher.delayed_until > NOW) == (status, delayed)
 
 
@@ -310,19 +332,27 @@ def finding(status: FetchStatus, log: RecordLog) -> Partition[RecordLog]:
 
 def test_a_shorter_leader_cuts_the_log() -> None:
     partition = finding(FetchStatus.FINDING_END, log_of(4, 4, 4))
-    step = handle_list_offsets_response(broker(), partition, Asked(EPOCH), ListOffsetsResponse(Error.NONE, Offset(1)), NOW)
+    step = handle_list_offsets_response(
+        broker(), partition, PendingFetch(EPOCH), ListOffsetsResponse(Error.NONE, Offset(1)), NOW
+    )
     assert (step.state.local.log.end_offset, step.state.local.high_watermark, step.state.fetcher.fetch_offset) == (1, 1, 1)
     assert step.effects == (Persist(LogTruncated(Offset(1))), RebuildProducers())
 
 
 def test_otherwise_it_asks_where_the_leader_starts() -> None:
     partition = finding(FetchStatus.FINDING_END, log_of(4))
-    asked = handle_list_offsets_response(broker(), partition, Asked(EPOCH), ListOffsetsResponse(Error.NONE, Offset(9)), NOW)
+    asked = handle_list_offsets_response(
+        broker(), partition, PendingFetch(EPOCH), ListOffsetsResponse(Error.NONE, Offset(9)), NOW
+    )
     assert (asked.state.fetcher.status, asked.effects) == (FetchStatus.FINDING_START, ())
-    step = handle_list_offsets_response(broker(), asked.state, Asked(EPOCH), ListOffsetsResponse(Error.NONE, Offset(7)), NOW)
+    step = handle_list_offsets_response(
+        broker(), asked.state, PendingFetch(EPOCH), ListOffsetsResponse(Error.NONE, Offset(7)), NOW
+    )
     assert step.effects == (Persist(LogRestarted(Offset(7))), RebuildProducers())
     assert (step.state.local.log.start_offset, step.state.local.high_watermark, step.state.fetcher.fetch_offset) == (7, 7, 7)
-    on = handle_list_offsets_response(broker(), asked.state, Asked(EPOCH), ListOffsetsResponse(Error.NONE, Offset(0)), NOW)
+    on = handle_list_offsets_response(
+        broker(), asked.state, PendingFetch(EPOCH), ListOffsetsResponse(Error.NONE, Offset(0)), NOW
+    )
     assert (on.state.fetcher.status, on.state.fetcher.fetch_offset, on.effects) == (FetchStatus.FETCHING, 1, ())
 
 
@@ -332,13 +362,13 @@ def test_otherwise_it_asks_where_the_leader_starts() -> None:
 )
 def test_when_the_leader_refuses_to_tell(error: Error, status: FetchStatus) -> None:
     partition = finding(FetchStatus.FINDING_START, log_of(4))
-    step = handle_list_offsets_response(broker(), partition, Asked(EPOCH), ListOffsetsResponse(error), NOW)
+    step = handle_list_offsets_response(broker(), partition, PendingFetch(EPOCH), ListOffsetsResponse(error), NOW)
     assert step.state.fetcher.status == status
 
 
 def test_an_offset_asked_for_in_another_epoch_or_by_nobody_is_ignored() -> None:
     partition = finding(FetchStatus.FINDING_END, log_of(4, 4))
     told = ListOffsetsResponse(Error.NONE, Offset(1))
-    assert handle_list_offsets_response(broker(), partition, Asked(Epoch(4)), told, NOW) == (partition, ())
+    assert handle_list_offsets_response(broker(), partition, PendingFetch(Epoch(4)), told, NOW) == (partition, ())
     fetching = follower(log_of(4, 4))
-    assert handle_list_offsets_response(broker(), fetching, Asked(EPOCH), told, NOW) == (fetching, ())
+    assert handle_list_offsets_response(broker(), fetching, PendingFetch(EPOCH), told, NOW) == (fetching, ())

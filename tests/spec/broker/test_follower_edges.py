@@ -1,13 +1,13 @@
-"""What a follower stores and keeps at the edges: a later epoch in an answer, the inside of a batch, a leader's start."""
+"""The log of a follower at the edges: a later epoch in an answer, the inside of a batch, a leader's start."""
 
-from spec.broker.effects import BatchesAppended, Persist
-from spec.broker.follower import handle_fetch_response
-from spec.broker.rules.fetcher import Asked, FetchStatus, Reset, reset_by_leader_start
-from spec.log.local_log import LocalLog, append_fetched
-from spec.log.record_log import EMPTY_LOG
-from spec.messages.fetch import FetchResponse
-from spec.releases.broker import BROKER_NEXT
-from spec.values import Epoch, Error, Offset, Record
+from kspec.spec.broker.effects import BatchesAppended, Persist
+from kspec.spec.broker.follower import handle_fetch_response
+from kspec.spec.broker.rules.fetcher import FetchStatus, PendingFetch, Reset, reset_by_leader_start
+from kspec.spec.log.local_log import LocalLog, append_fetched
+from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.messages.fetch import FetchResponse
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.values import Epoch, Error, Offset, Record
 from tests.spec.broker_driver import EPOCH, NOW, broker, follower, log_of
 
 
@@ -18,7 +18,7 @@ def answer_at(offset: int, *records: Record) -> FetchResponse:
 def test_what_is_stored_ends_before_a_later_epoch() -> None:
     partition = follower(log_of(4))
     own, later = Record(7, EPOCH), Record(8, Epoch(EPOCH + 1))
-    asked = Asked(EPOCH, Offset(1))
+    asked = PendingFetch(EPOCH, Offset(1))
     step = handle_fetch_response(broker(BROKER_NEXT), partition, asked, answer_at(1, own, later), NOW)
     assert step.effects == (Persist(BatchesAppended(Offset(1), (own,))),)
     assert step.state.local.log.records[1:] == (own,)
@@ -28,7 +28,7 @@ def test_a_follower_whose_log_does_not_end_at_its_fetch_offset_fails() -> None:
     partition = follower(log_of(4, 4))
     elsewhere = partition._replace(fetcher=partition.fetcher._replace(fetch_offset=Offset(5)))
     step = handle_fetch_response(
-        broker(BROKER_NEXT), elsewhere, Asked(EPOCH, Offset(5)), answer_at(5, Record(7, EPOCH)), NOW
+        broker(BROKER_NEXT), elsewhere, PendingFetch(EPOCH, Offset(5)), answer_at(5, Record(7, EPOCH)), NOW
     )
     assert step.state.fetcher.status == FetchStatus.FAILED
     assert (step.state.local, step.effects) == (elsewhere.local, ())

@@ -2,29 +2,30 @@
 
 import pytest
 
-from spec.broker.lifecycle import (
+from kspec.spec.broker.lifecycle import (
     CleanShutdown,
     LifecycleStep,
     begin_controlled_shutdown,
     handle_broker_heartbeat_response,
     handle_broker_registration_response,
     next_communication,
+    on_registration_timeout,
     set_ready_to_unfence,
     start_again,
     stop,
 )
-from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
-from spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration
-from spec.controller.protocol import ControllerProtocol
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
-from spec.step import SendToController, Step
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, Offset
-from tests.spec.controller_driver import Driver, answer_of, cluster
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
+from kspec.spec.controller.brokers import handle_broker_heartbeat, handle_broker_registration
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.kraft import KRAFT_NEXT, KRAFT_RELEASES
+from kspec.spec.step import SendToController, Step
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, MonotonicMs, Offset
+from tests.spec.controller_driver import ControllerDriver, answer_of, cluster
 
-NOW = 0
+NOW = MonotonicMs(0)
 NEW = BrokerLifecycle(BrokerId(1), Incarnation(2), previous_broker_epoch=BrokerEpoch(5))
 REGISTERED = NEW._replace(broker_epoch=BrokerEpoch(7))
 
@@ -49,6 +50,14 @@ def test_a_run_registers_until_it_is_registered() -> None:
 def test_heartbeats(lifecycle: BrokerLifecycle, want_fence: bool, want_shutdown: bool) -> None:
     request = BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(7), Offset(3), want_fence, want_shutdown)
     assert next_communication(lifecycle, Offset(3)) == Step(lifecycle, (SendToController(request),))
+
+
+def test_the_first_broker_epoch_is_one() -> None:
+    """Epochs are offsets of the metadata log, from 0 on: with epoch 0 a broker is registered, and sends heartbeats."""
+    first = NEW._replace(broker_epoch=BrokerEpoch(0))
+    heartbeat = BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(0), Offset(3), True, False)
+    assert next_communication(first, Offset(3)) == Step(first, (SendToController(heartbeat),))
+    assert on_registration_timeout(first) == Step(first)
 
 
 @pytest.mark.parametrize(
@@ -98,19 +107,26 @@ def test_leave_is_asked_for_by_who_takes_part(before: str, after: str) -> None:
     assert begin_controlled_shutdown(in_state(BrokerState[before])).state.state == BrokerState[after]
 
 
+@pytest.mark.parametrize(("lifecycle", "stops"), [(NEW, True), (REGISTERED, False)])
+def test_who_is_not_registered_in_time_stops(lifecycle: BrokerLifecycle, stops: bool) -> None:
+    step = on_registration_timeout(lifecycle)
+    assert step == (stop(lifecycle) if stops else Step(lifecycle))
+    assert on_registration_timeout(step.state) == Step(step.state), "once is enough"
+
+
 # ---- both sides together
 
 
-def talk(driver: Driver, lifecycle: BrokerLifecycle) -> BrokerLifecycle:
+def talk(driver: ControllerDriver, lifecycle: BrokerLifecycle) -> BrokerLifecycle:
     """One request of the lifecycle, with all metadata applied, and its answer."""
     (effect,) = next_communication(lifecycle, Offset(driver.image.end_offset - 1)).effects
     assert isinstance(effect, SendToController)
     message = effect.message
     if isinstance(message, BrokerRegistrationRequest):
-        reply = driver.take(handle_broker_registration(driver.controller, driver.state, message, driver.now_ms))
+        reply = driver.take(handle_broker_registration(driver.controller, driver.state, message, MonotonicMs(driver.now_ms)))
         return handle_broker_registration_response(BROKER_NEXT, lifecycle, answer_of(reply), NOW).state
-    beat = driver.take(handle_broker_heartbeat(driver.controller, driver.state, message, driver.now_ms))
-    return handle_broker_heartbeat_response(BROKER_NEXT, lifecycle, answer_of(beat), driver.now_ms).state
+    beat = driver.take(handle_broker_heartbeat(driver.controller, driver.state, message, MonotonicMs(driver.now_ms)))
+    return handle_broker_heartbeat_response(BROKER_NEXT, lifecycle, answer_of(beat), MonotonicMs(driver.now_ms)).state
 
 
 @pytest.mark.parametrize("rules", KRAFT_RELEASES, ids=lambda rules: rules.name)

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from spec.broker.effects import AnswerProducer, EpochOpened, LogDeleted, LogTruncated, Persist, RebuildProducers
-from spec.broker.leader.fetch import handle_fetch, read_partition
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Partition
-from spec.broker.roles import (
+from kspec.spec.broker.effects import AnswerProducer, EpochOpened, LogDeleted, LogTruncated, Persist, RebuildProducers
+from kspec.spec.broker.leader.fetch import handle_fetch, read_partition
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.roles import (
     apply_change,
     become_follower,
     become_leader,
@@ -16,16 +16,16 @@ from spec.broker.roles import (
     producers_expired,
     producers_rebuilt,
 )
-from spec.broker.rules.divergence import is_diverging
-from spec.broker.rules.fetcher import NOT_FETCHING, FetchStatus
-from spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, follower_of, forget
-from spec.broker.rules.isr.proposal import nothing_pending, propose
-from spec.log.batch import Batch
-from spec.log.local_log import LocalLog
-from spec.log.producers import ProducerBatch
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest, ProduceResponse
-from spec.metadata import (
+from kspec.spec.broker.rules.divergence import is_diverging
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING, FetchStatus
+from kspec.spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, follower_of, forget
+from kspec.spec.broker.rules.isr.proposal import nothing_pending, propose
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.producers import ProducerBatch
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest, ProduceResponse
+from kspec.spec.metadata import (
     DELETED,
     UNCHANGED,
     LocalChange,
@@ -35,8 +35,17 @@ from spec.metadata import (
     local_change,
     merge,
 )
-from spec.releases.broker import BROKER_0_10, BROKER_0_11, BROKER_2_0, BROKER_3_2, BROKER_3_9, BROKER_4_0, BROKER_NEXT
-from spec.values import (
+from kspec.spec.releases.broker import (
+    BROKER_0_10,
+    BROKER_0_11,
+    BROKER_2_0,
+    BROKER_2_8,
+    BROKER_3_2,
+    BROKER_3_9,
+    BROKER_4_0,
+    BROKER_NEXT,
+)
+from kspec.spec.values import (
     NO_LEADER,
     UNKNOWN_OFFSET,
     Epoch,
@@ -77,10 +86,11 @@ def test_an_older_announcement_is_ignored_the_same_is_taken(partition_epoch: int
     assert (leads.state.leader_epoch == 6, follows.state.leader == OTHER) == (taken, taken)
 
 
-def test_up_to_3_2_only_a_later_leader_epoch_is_taken() -> None:
+def test_up_to_2_8_only_a_later_leader_epoch_is_taken() -> None:
     same_epoch = announced(SELF, EPOCH, isr=(SELF,))
-    assert become_leader(broker(BROKER_3_2), leader(log_of(5)), same_epoch, NOW).effects == ()
-    assert become_leader(broker(BROKER_3_2), leader(log_of(5)), same_epoch, NOW).state.isr.isr == set(EVERYBODY)
+    assert become_leader(broker(BROKER_2_8), leader(log_of(5)), same_epoch, NOW).effects == ()
+    assert become_leader(broker(BROKER_2_8), leader(log_of(5)), same_epoch, NOW).state.isr.isr == set(EVERYBODY)
+    assert become_leader(broker(BROKER_3_2), leader(log_of(5)), same_epoch, NOW).state.isr.isr == {SELF}
     assert become_leader(broker(), leader(log_of(5)), same_epoch, NOW).state.isr.isr == {SELF}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec.broker.rules.throttling import (
+from kspec.spec.broker.rules.throttling import (
     Quota,
     Sample,
     count,
@@ -12,7 +12,7 @@ from spec.broker.rules.throttling import (
     names_replica,
     rate_in_force,
 )
-from spec.values import BrokerId, Offset
+from kspec.spec.values import BrokerId, MonotonicMs, Offset
 
 QUOTA = Quota(rate=1_000, window_ms=1_000, windows=11)
 ONE = BrokerId(1)
@@ -36,31 +36,36 @@ def test_a_brokers_own_rate_goes_before_that_of_all_and_both_before_the_one_at_t
 
 
 def test_bytes_of_a_window_are_one_sample() -> None:
-    samples = count(QUOTA, count(QUOTA, (), 10, 5_000), 20, 5_999)
-    assert samples == (Sample(5_000, 30),)
-    assert count(QUOTA, samples, 5, 6_000) == (Sample(5_000, 30), Sample(6_000, 5))
+    samples = count(QUOTA, count(QUOTA, (), 10, MonotonicMs(5_000)), 20, MonotonicMs(5_999))
+    assert samples == (Sample(MonotonicMs(5_000), 30),)
+    assert count(QUOTA, samples, 5, MonotonicMs(6_000)) == (Sample(MonotonicMs(5_000), 30), Sample(MonotonicMs(6_000), 5))
+
+
+def test_bytes_are_counted_in_the_present_sample_and_older_ones_stay() -> None:
+    samples = count(QUOTA, count(QUOTA, (), 10, MonotonicMs(0)), 20, MonotonicMs(1_000))
+    assert count(QUOTA, samples, 5, MonotonicMs(1_001)) == (Sample(MonotonicMs(0), 10), Sample(MonotonicMs(1_000), 25))
 
 
 def test_a_sample_counts_as_long_as_all_windows_last() -> None:
-    samples = count(QUOTA, (), 10, 0)
-    assert count(QUOTA, samples, 1, 10_999) == (Sample(0, 10), Sample(10_999, 1))
-    assert count(QUOTA, samples, 1, 11_000) == (Sample(11_000, 1),)
+    samples = count(QUOTA, (), 10, MonotonicMs(0))
+    assert count(QUOTA, samples, 1, MonotonicMs(10_999)) == (Sample(MonotonicMs(0), 10), Sample(MonotonicMs(10_999), 1))
+    assert count(QUOTA, samples, 1, MonotonicMs(11_000)) == (Sample(MonotonicMs(11_000), 1),)
 
 
 @pytest.mark.parametrize(("size", "now", "exceeded"), [(1_000, 0, False), (1_001, 0, True), (1_001, 1_001, False)])
 def test_a_rate_is_measured_over_a_window_at_least(size: int, now: int, exceeded: bool) -> None:
-    assert is_exceeded(QUOTA, count(QUOTA, (), size, 0), now) == exceeded
+    assert is_exceeded(QUOTA, count(QUOTA, (), size, MonotonicMs(0)), MonotonicMs(now)) == exceeded
 
 
 def test_nothing_counted_is_nothing_exceeded_even_at_rate_0() -> None:
-    assert not is_exceeded(QUOTA._replace(rate=0), (), 0)
-    assert is_exceeded(QUOTA._replace(rate=0), count(QUOTA, (), 1, 0), 0)
+    assert not is_exceeded(QUOTA._replace(rate=0), (), MonotonicMs(0))
+    assert is_exceeded(QUOTA._replace(rate=0), count(QUOTA, (), 1, MonotonicMs(0)), MonotonicMs(0))
 
 
 def test_a_debt_is_paid_by_waiting() -> None:
     """Five seconds' worth of bytes at once: for five seconds nothing more, then again."""
-    samples = count(QUOTA, (), 5_000, 0)
-    assert [is_exceeded(QUOTA, samples, now) for now in (0, 4_999, 5_000, 10_999)] == [True, True, False, False]
+    samples = count(QUOTA, (), 5_000, MonotonicMs(0))
+    assert [is_exceeded(QUOTA, samples, MonotonicMs(now)) for now in (0, 4_999, 5_000, 10_999)] == [True, True, False, False]
 
 
 def test_only_a_follower_with_a_lag_is_held_back() -> None:

@@ -1,22 +1,22 @@
-"""Whatever happens, in whatever order: what always holds of a controller's state."""
+"""Invariants of a controller's state after any events in any order."""
 
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spec.controller.brokers import handle_broker_registration
-from spec.controller.protocol import ControllerProtocol
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import NOBODY, RegisterBrokerRecord, is_active
-from spec.releases.kraft import KRAFT_3_0, KRAFT_NEXT, KRAFT_RELEASES
-from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Incarnation
-from tests.spec.controller_driver import Driver, Operation, carry_out, cluster, operations, records_of
+from kspec.spec.controller.brokers import handle_broker_registration
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.metadata import NOBODY, RegisterBrokerRecord, is_active
+from kspec.spec.releases.kraft import KRAFT_3_0, KRAFT_NEXT, KRAFT_RELEASES
+from kspec.spec.values import NO_LEADER, BrokerEpoch, BrokerId, Incarnation, MonotonicMs
+from tests.spec.controller_driver import ControllerDriver, Operation, carry_out, cluster, operations, records_of
 
 # ---- at random
 
 
-def check(driver: Driver, before: Any) -> None:
+def check(driver: ControllerDriver, before: Any) -> None:
     partition = driver.partition
     elr = driver.rules.elr_enabled(driver.settings)
     replicas = frozenset(partition.replicas)
@@ -35,8 +35,8 @@ def check(driver: Driver, before: Any) -> None:
     assert len(set(epochs)) == len(epochs)
 
 
-def check_next(driver: Driver) -> None:
-    """What only the repaired rules keep."""
+def check_next(driver: ControllerDriver) -> None:
+    """Check what only the repaired rules keep."""
     partition = driver.partition
     inactive = {broker for broker in partition.isr if not is_active(driver.image.brokers, broker)}
     elr = driver.rules.elr_enabled(driver.settings)
@@ -79,7 +79,7 @@ def test_whatever_happens_with_the_repaired_rules(happens: list[Operation], give
 def test_broker_epochs_are_offsets_of_the_log() -> None:
     driver = cluster(KRAFT_3_0)
     request = BrokerRegistrationRequest(BrokerId(7), Incarnation(1))
-    step = handle_broker_registration(driver.controller, driver.state, request, driver.now_ms)
+    step = handle_broker_registration(driver.controller, driver.state, request, MonotonicMs(driver.now_ms))
     (record,) = records_of(step)
     assert isinstance(record, RegisterBrokerRecord)
     assert record.registration.broker_epoch == BrokerEpoch(driver.image.end_offset)

@@ -1,26 +1,39 @@
-"""What the controller does about brokers: registration, heartbeats, fencing, shutdown."""
+"""Handlers of the controller for brokers: registration, heartbeats, fencing, shutdown."""
 
 from typing import Any
 
 import pytest
 
-from spec.controller.brokers import handle_broker_heartbeat
-from spec.controller.protocol import ControllerProtocol
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.metadata import NOBODY, BrokerRegistrationChangeRecord, PartitionChangeRecord, is_active, is_unfenced
-from spec.releases.kraft import (
+from kspec.spec.controller.brokers import handle_broker_heartbeat
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.controller.state import session_of
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.metadata import NOBODY, BrokerRegistrationChangeRecord, PartitionChangeRecord, is_active, is_unfenced
+from kspec.spec.releases.kraft import (
+    KRAFT_3_0,
     KRAFT_3_2,
     KRAFT_3_3,
+    KRAFT_3_4,
     KRAFT_3_5,
     KRAFT_3_6,
-    KRAFT_3_7,
+    KRAFT_3_8,
     KRAFT_3_9,
     KRAFT_4_0,
     KRAFT_NEXT,
     NEWEST,
 )
-from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Error, Offset
-from tests.spec.controller_driver import TIMEOUT_MS, Driver, answer_of, by_version, cluster, ids, named, records_of, state_of
+from kspec.spec.values import NO_LEADER, BrokerEpoch, BrokerId, Error, MonotonicMs, Offset
+from tests.spec.controller_driver import (
+    TIMEOUT_MS,
+    ControllerDriver,
+    answer_of,
+    by_version,
+    cluster,
+    ids,
+    named,
+    records_of,
+    state_of,
+)
 
 # ---- registration
 
@@ -28,7 +41,7 @@ from tests.spec.controller_driver import TIMEOUT_MS, Driver, answer_of, by_versi
 @by_version
 def test_a_new_broker_is_fenced_until_it_has_replayed_its_registration(rules: ControllerProtocol) -> None:
     """Rule L11."""
-    driver = Driver(rules)
+    driver = ControllerDriver(rules)
     answer = answer_of(driver.register(1))
     assert (answer.error, answer.incarnation, answer.broker_epoch) == (Error.NONE, 1, 0)
     late = answer_of(driver.heartbeat(1, offset=-1))
@@ -39,7 +52,7 @@ def test_a_new_broker_is_fenced_until_it_has_replayed_its_registration(rules: Co
 
 @pytest.mark.parametrize(("rules", "fenced"), [(KRAFT_3_2, True), (KRAFT_3_3, False)], ids=named)
 def test_up_to_3_2_a_broker_must_have_replayed_everything(rules: ControllerProtocol, fenced: bool) -> None:
-    driver = Driver(rules)
+    driver = ControllerDriver(rules)
     driver.register(1)
     driver.register(2)
     assert answer_of(driver.heartbeat(1, offset=0)).is_fenced is fenced
@@ -77,7 +90,7 @@ def test_whether_another_incarnation_waits_for_heartbeats_of_a_fenced_one(rules:
 
 
 @pytest.mark.parametrize(
-    ("rules", "fenced", "new_epoch"), [(KRAFT_3_6, True, True), (KRAFT_3_7, False, True), (KRAFT_3_9, False, False)]
+    ("rules", "fenced", "new_epoch"), [(KRAFT_3_6, True, True), (KRAFT_3_8, False, True), (KRAFT_3_9, False, False)]
 )
 def test_registering_twice(rules: ControllerProtocol, fenced: bool, new_epoch: bool) -> None:
     """Up to 3.6 a registration that is sent again fences the broker, and leaves it in the ISR."""
@@ -89,7 +102,7 @@ def test_registering_twice(rules: ControllerProtocol, fenced: bool, new_epoch: b
     assert BrokerId(1) in driver.partition.isr
 
 
-def silent_but_not_fenced(rules: ControllerProtocol, **given_settings: Any) -> Driver:
+def silent_but_not_fenced(rules: ControllerProtocol, **given_settings: Any) -> ControllerDriver:
     """Broker 2 has lost its session, the controller has not fenced it yet, and a new run of it registers."""
     driver = cluster(rules, **given_settings)
     driver.now_ms += TIMEOUT_MS + 1
@@ -124,7 +137,7 @@ def test_without_eligible_leaders_a_new_incarnation_leaves_the_isr_as_if_fenced(
 def test_heartbeats_of_another_run_are_refused() -> None:
     driver = cluster(KRAFT_4_0)
     request = BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(99), Offset(0))
-    step = handle_broker_heartbeat(driver.controller, driver.state, request, driver.now_ms)
+    step = handle_broker_heartbeat(driver.controller, driver.state, request, MonotonicMs(driver.now_ms))
     assert (step.state is driver.state, answer_of(step).error) == (True, Error.STALE_BROKER_EPOCH)
     assert answer_of(driver.heartbeat(4)).error == Error.STALE_BROKER_EPOCH
 
@@ -189,6 +202,29 @@ def test_controlled_shutdown_ends_when_others_have_replayed_its_beginning() -> N
     assert answer_of(driver.heartbeat(1, shutdown=True)).should_shut_down
 
 
+@pytest.mark.parametrize(
+    ("rules", "ends"), [(KRAFT_3_0, False), (KRAFT_3_3, False), (KRAFT_3_4, True), (NEWEST, True)], ids=named
+)
+def test_up_to_3_3_a_controlled_shutdown_may_never_end_on_a_log_that_grows(rules: ControllerProtocol, ends: bool) -> None:
+    """KAFKA-14292. The others replay all records, and tell of all but the last: each round is like the one before.
+
+    So the round can be repeated for ever, and every broker replays, sends heartbeats and is answered again and again.
+    """
+    driver = cluster(rules)
+    seen: list[tuple[int, ...]] = []
+    for stranger in range(10, 15):
+        driver.register(stranger)
+        answer = answer_of(driver.heartbeat(1, shutdown=True))
+        for other in (2, 3):
+            driver.heartbeat(other, offset=driver.image.end_offset - 2)
+        last = driver.image.end_offset - 1
+        waiting, *others = (session_of(driver.state, BrokerId(broker)) for broker in (1, 2, 3))
+        seen.append((waiting.controlled_shutdown_offset - last, *(session.metadata_offset - last for session in others)))
+        assert answer.error == Error.NONE
+    assert answer.should_shut_down == ends
+    assert (seen[1:] == [(0, -1, -1)] * 4) != ends
+
+
 def test_up_to_3_2_the_metadata_do_not_tell_of_a_controlled_shutdown() -> None:
     driver = cluster(KRAFT_3_2)
     assert all(isinstance(record, PartitionChangeRecord) for record in records_of(driver.heartbeat(1, shutdown=True)))
@@ -221,7 +257,9 @@ def test_a_late_heartbeat_of_a_broker_that_has_stopped_makes_it_leader_but_in_ne
     driver.heartbeat(1, shutdown=True)
     assert answer_of(driver.heartbeat(1)).should_shut_down
     assert driver.partition.leader == NO_LEADER
-    driver.take(handle_broker_heartbeat(driver.controller, driver.state, late._replace(metadata_offset=Offset(99)), 0))
+    driver.take(
+        handle_broker_heartbeat(driver.controller, driver.state, late._replace(metadata_offset=Offset(99)), MonotonicMs(0))
+    )
     assert driver.partition.leader == (NO_LEADER if rules is KRAFT_NEXT else 1)
     assert not is_active(driver.image.brokers, BrokerId(1))
 

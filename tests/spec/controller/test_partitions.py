@@ -1,18 +1,18 @@
-"""What the controller does about partitions: proposals, elections, creation, reassignment."""
+"""Handlers of the controller for partitions: proposals, elections, creation, reassignment."""
 
 from typing import Any
 
 import pytest
 
-from spec.controller.partitions import on_min_isr_change
-from spec.controller.protocol import ControllerProtocol, ControllerSettings, PartitionSettings, settings_of
-from spec.messages.alter_partition import IsrMember
-from spec.metadata import NOBODY, LeaderRecoveryState, broker_of, is_unfenced
-from spec.releases.kraft import KRAFT_3_2, KRAFT_3_3, KRAFT_3_5, KRAFT_4_0, KRAFT_4_3, KRAFT_NEXT
-from spec.values import NO_LEADER, BrokerId, Error, PartitionId, next_partition_epoch
+from kspec.spec.controller.partitions import on_min_isr_change
+from kspec.spec.controller.protocol import ControllerProtocol, ControllerSettings, PartitionSettings, settings_of
+from kspec.spec.messages.alter_partition import IsrMember
+from kspec.spec.metadata import NOBODY, LeaderRecoveryState, broker_of, is_unfenced
+from kspec.spec.releases.kraft import KRAFT_3_2, KRAFT_3_3, KRAFT_3_5, KRAFT_4_0, KRAFT_4_3, KRAFT_NEXT
+from kspec.spec.values import NO_LEADER, BrokerId, Error, MonotonicMs, PartitionId, next_partition_epoch
 from tests.spec.controller_driver import (
     PARTITION,
-    Driver,
+    ControllerDriver,
     answer_of,
     by_version,
     cluster,
@@ -61,6 +61,7 @@ def test_a_proposal_sent_twice_is_taken_once(rules: ControllerProtocol) -> None:
         ({"partition_epoch": 9}, Error.INVALID_UPDATE_VERSION, Error.NOT_CONTROLLER),
         ({"leader_epoch": -1, "partition_epoch": -1}, Error.FENCED_LEADER_EPOCH, Error.FENCED_LEADER_EPOCH),
         ({"isr": frozenset({IsrMember(BrokerId(2))})}, Error.INVALID_REQUEST, Error.INVALID_REQUEST),
+        ({"isr": (IsrMember(BrokerId(1)), IsrMember(BrokerId(1)))}, Error.INVALID_REQUEST, Error.INVALID_REQUEST),
     ],
 )
 @pytest.mark.parametrize("rules", [KRAFT_3_2, KRAFT_3_3], ids=named)
@@ -200,12 +201,12 @@ def test_a_change_of_min_isr_concerns_the_partitions_of_its_topic() -> None:
     driver.expire(2, 3)
     assert driver.partition.elr != NOBODY
     for partitions, eligible in ((frozenset({PartitionId(9)}), True), (frozenset({PARTITION}), False)):
-        driver.take(on_min_isr_change(driver.controller, driver.state, driver.now_ms, partitions))
+        driver.take(on_min_isr_change(driver.controller, driver.state, MonotonicMs(driver.now_ms), partitions))
         assert (driver.partition.elr != NOBODY) is eligible
 
 
 def test_elections_of_what_does_not_exist() -> None:
-    assert answer_of(Driver(KRAFT_4_0).elect()).error == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert answer_of(ControllerDriver(KRAFT_4_0).elect()).error == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize(("rules", "leader"), [(KRAFT_4_0, 1), (KRAFT_NEXT, NO_LEADER)], ids=named)
@@ -255,19 +256,19 @@ def test_a_new_min_isr_ends_eligibility() -> None:
 
 
 def test_a_new_partition_is_led_by_its_first_active_replica() -> None:
-    driver = Driver(KRAFT_4_0)
+    driver = ControllerDriver(KRAFT_4_0)
     driver.start(1, 2, 3)
     driver.heartbeat(2, fence=True)
-    assert answer_of(driver.create(2, 3, 1)).error == Error.NONE
+    assert answer_of(driver.create(2, 3, 1)).topics[0].error == Error.NONE
     assert state_of(driver) == (3, ids(1, 3), 0, 0)
 
 
 @pytest.mark.parametrize("replicas", [(), (1, 1), (1, 4), (2,)])
 def test_a_new_partition_needs_replicas(replicas: tuple[int, ...]) -> None:
-    driver = Driver(KRAFT_4_0)
+    driver = ControllerDriver(KRAFT_4_0)
     driver.start(1)
     driver.register(2)
-    assert answer_of(driver.create(*replicas)).error == Error.INVALID_REPLICA_ASSIGNMENT
+    assert answer_of(driver.create(*replicas)).topics[0].error == Error.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_a_broker_that_is_struck_off_is_nowhere() -> None:
@@ -334,7 +335,7 @@ def test_a_reassignment_to_what_is_changes_nothing() -> None:
     driver = cluster(KRAFT_4_0)
     step = driver.reassign(1, 2, 3)
     assert (records_of(step), answer_of(step).error) == ((), Error.NONE)
-    assert answer_of(Driver(KRAFT_4_0).reassign(1)).error == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert answer_of(ControllerDriver(KRAFT_4_0).reassign(1)).error == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize(

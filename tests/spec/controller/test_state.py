@@ -4,18 +4,19 @@ from typing import Any
 
 import pytest
 
-from spec.controller.partitions import handle_alter_partition
-from spec.controller.protocol import ControllerProtocol
-from spec.controller.rules.brokers import Session
-from spec.controller.state import AppendRecords, activate, check_append, refuse_as_inactive, session_of
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.alter_partition import AlterPartitionRequest
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import EMPTY_IMAGE
-from spec.releases.kraft import KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT, NEWEST
-from spec.step import Reply
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, Offset, PartitionEpoch
+from kspec.spec.controller.partitions import handle_alter_partition
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.controller.rules.brokers import BrokerSession
+from kspec.spec.controller.state import AppendRecords, activate, check_append, refuse_as_inactive, session_of
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.messages.producers.allocate_producer_ids import AllocateProducerIdsRequest
+from kspec.spec.metadata import EMPTY_IMAGE
+from kspec.spec.releases.kraft import KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT, NEWEST
+from kspec.spec.step import Reply
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, MonotonicMs, Offset, PartitionEpoch
 from tests.spec.controller_driver import PARTITION, TIMEOUT_MS, answer_of, cluster, records_of
 
 # ---- the log, and who may append to it
@@ -33,7 +34,7 @@ def test_a_controller_that_has_been_replaced_cannot_decide() -> None:
     driver = cluster(KRAFT_4_0)
     old = driver.state
     driver.fail_over()
-    step = handle_alter_partition(driver.controller, old, driver.proposal(1, 2), driver.now_ms)
+    step = handle_alter_partition(driver.controller, old, driver.proposal(1, 2), MonotonicMs(driver.now_ms))
     append, reply = step.effects
     assert isinstance(append, AppendRecords)
     assert isinstance(reply, Reply)
@@ -52,9 +53,9 @@ def test_failover_gives_every_broker_a_fresh_session() -> None:
 def test_a_session_belongs_to_every_registered_broker() -> None:
     """If it is not fenced, from a new controller's first moment on, and from a broker's registration on."""
     driver = cluster(KRAFT_NEXT)
-    state = activate(Epoch(2), driver.image, 700)
+    state = activate(Epoch(2), driver.image, MonotonicMs(700))
     assert [session_of(state, registration.broker) for registration in driver.image.brokers] == [
-        Session(BrokerId(broker), 700) for broker in (1, 2, 3)
+        BrokerSession(BrokerId(broker), MonotonicMs(700)) for broker in (1, 2, 3)
     ]
     driver.register(4)
     assert session_of(driver.state, BrokerId(4)).last_contact_ms == driver.now_ms
@@ -77,10 +78,11 @@ def test_a_broker_that_was_fenced_before_the_failover_registers_at_once(rules: C
         BrokerRegistrationRequest(BrokerId(1), Incarnation(1)),
         BrokerHeartbeatRequest(BrokerId(1), BrokerEpoch(0), Offset(0)),
         ElectLeadersRequest(PARTITION),
+        AllocateProducerIdsRequest(BrokerId(1), BrokerEpoch(0)),
     ],
 )
 def test_an_inactive_controller_refuses(request_: Any) -> None:
-    state = activate(Epoch(1), EMPTY_IMAGE, 0)
+    state = activate(Epoch(1), EMPTY_IMAGE, MonotonicMs(0))
     step = refuse_as_inactive(state, request_)
     assert step.state is state
     assert answer_of(step).error == Error.NOT_CONTROLLER

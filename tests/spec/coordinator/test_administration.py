@@ -2,28 +2,30 @@
 
 import pytest
 
-from spec.coordinator.administration import find_coordinator
-from spec.coordinator.effects import AnswerMember
-from spec.coordinator.group import GroupState, is_subscribed
-from spec.coordinator.loading import load, replay
-from spec.coordinator.records import GroupTombstone, OffsetCommitRecord, OffsetTombstone
-from spec.coordinator.refusals import GroupRequest, answer_for_append, on_records_refused, refuse
-from spec.coordinator.rules.hashing import in_java_order, java_hash, partition_for
-from spec.coordinator.rules.subscription import subscribed_topics
-from spec.messages.groups.delete_groups import DeleteGroupsRequest
-from spec.messages.groups.describe_groups import DescribedMember, DescribeGroupsRequest
-from spec.messages.groups.find_coordinator import FindCoordinatorRequest
-from spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest
-from spec.messages.groups.leave_group import LeaveGroupRequest
-from spec.messages.groups.list_groups import ListedGroup, ListGroupsRequest
-from spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, PartitionError
-from spec.messages.groups.offset_delete import OffsetDeleteRequest
-from spec.messages.groups.offset_fetch import OffsetFetchRequest
-from spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
-from spec.step import Reply
-from spec.values import NO_LEADER, BrokerId, Error, Generation, GroupId, MemberId, Offset, ProducerId
-from tests.spec.coordinator_driver import DELAY_MS, GROUP, Driver, at, subscription
+from kspec.spec.coordinator.administration import find_coordinator
+from kspec.spec.coordinator.effects import AnswerMember
+from kspec.spec.coordinator.group import GroupState, is_subscribed
+from kspec.spec.coordinator.loading import load, replay
+from kspec.spec.coordinator.protocol import CoordinatorSettings
+from kspec.spec.coordinator.records import GroupTombstone, OffsetCommitRecord, OffsetTombstone
+from kspec.spec.coordinator.refusals import GroupRequest, answer_for_append, on_records_refused, refuse
+from kspec.spec.coordinator.rules.hashing import in_java_order, java_hash, partition_for
+from kspec.spec.coordinator.rules.subscription import subscribed_topics
+from kspec.spec.messages.groups.delete_groups import DeleteGroupsRequest
+from kspec.spec.messages.groups.describe_groups import DescribedMember, DescribeGroupsRequest
+from kspec.spec.messages.groups.find_coordinator import FindCoordinatorRequest
+from kspec.spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kspec.spec.messages.groups.join_group import GroupProtocol, JoinGroupRequest
+from kspec.spec.messages.groups.leave_group import LeaveGroupRequest
+from kspec.spec.messages.groups.list_groups import ListedGroup, ListGroupsRequest
+from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, PartitionError
+from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest
+from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest
+from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
+from kspec.spec.step import Reply
+from kspec.spec.values import NO_LEADER, BrokerId, Error, Generation, GroupId, MemberId, Offset, ProducerId, RequestNumber
+from tests.spec.coordinator_driver import DELAY_MS, GROUP, CoordinatorDriver, at, subscription
+from tests.times import at_ms
 
 # ---- hashes and subscriptions: what Java says (`"…".hashCode()`, `Utils.abs(…) % 50`)
 
@@ -69,11 +71,11 @@ def test_other_bytes_are_no_subscription(data: bytes) -> None:
 
 
 def test_a_group_whose_subscriptions_cannot_be_read_may_read_any_topic() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable()
     assert is_subscribed(driver.group, "topic")
     assert not is_subscribed(driver.group, "other")
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(protocols=(GroupProtocol("range", b"?"),))
     driver.pass_time(DELAY_MS)
     assert driver.group.subscribed is None
@@ -94,7 +96,7 @@ def test_the_coordinator_leads_the_partition_of_the_group() -> None:
 
 
 def test_a_stable_group_is_described_with_what_members_said() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     leader, follower = driver.stable(None, "a")
     answer = driver.describe()
     assert (answer.error, answer.group_state, answer.protocol_type, answer.protocol_name) == (
@@ -114,13 +116,13 @@ def test_a_stable_group_is_described_with_what_members_said() -> None:
 
 
 def test_a_group_that_does_not_exist_is_dead() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert (driver.describe().error, driver.describe().group_state) == (Error.NONE, "Dead")
     assert driver.describe(reports_missing_group=True).error == Error.GROUP_ID_NOT_FOUND
 
 
 def test_groups_are_listed_by_state_and_type() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert driver.listed() == ()
     driver.stable()
     entry = ListedGroup(GROUP, "consumer", "Stable", "classic")
@@ -133,7 +135,7 @@ def test_groups_are_listed_by_state_and_type() -> None:
 
 
 def test_an_empty_group_is_deleted_with_its_offsets() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert driver.delete() == Error.GROUP_ID_NOT_FOUND
     driver.commit(at("b", 0, 1), at("a", 0, 1))
     driver.group = replay(driver.group, OffsetCommitRecord(GROUP, "c", 0, Offset(1)), ProducerId(1))
@@ -145,7 +147,7 @@ def test_an_empty_group_is_deleted_with_its_offsets() -> None:
 
 
 def test_a_group_with_members_is_not_deleted() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable()
     assert driver.delete() == Error.NON_EMPTY_GROUP
     assert driver.state == GroupState.STABLE
@@ -154,7 +156,7 @@ def test_a_group_with_members_is_not_deleted() -> None:
 # ---- refusals
 
 NOBODY = MemberId("m1")
-JOIN = JoinGroupRequest(9, GROUP, NOBODY, None, "c", "h", 1, 1, "consumer", ())
+JOIN = JoinGroupRequest(RequestNumber(9), GROUP, NOBODY, None, "c", "h", 1, 1, "consumer", ())
 REQUESTS: tuple[GroupRequest, ...] = (
     LeaveGroupRequest(GROUP, ()),
     OffsetFetchRequest(GROUP, None),
@@ -173,8 +175,35 @@ def test_a_request_is_refused_with_the_error(request_: GroupRequest) -> None:
     assert answer.message.error == Error.NOT_COORDINATOR
 
 
+TOLD = {
+    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+    Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+    Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+}
+"""The cases of `CoordinatorOperationExceptionHelper.handleOperationException`; any other error is told as it is."""
+
+
+@pytest.mark.parametrize("error", Error)
+def test_what_a_client_is_told_when_the_log_refuses(error: Error) -> None:
+    assert answer_for_append(error) == TOLD.get(error, error)
+
+
+def test_times_that_nobody_sets_are_kafkas() -> None:
+    """`GroupCoordinatorConfig`; `CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`."""
+    settings = CoordinatorSettings()
+    assert settings.min_session_timeout_ms == 6_000
+    assert settings.max_session_timeout_ms == 1_800_000
+    assert settings.new_member_timeout_ms == 300_000
+    assert settings.offsets_retention_ms == 604_800_000
+    assert settings.retention_check_interval_ms == 600_000
+
+
 def test_joins_and_syncs_are_refused_by_their_numbers() -> None:
-    for request in (JOIN, SyncGroupRequest(9, GROUP, Generation(1), NOBODY)):
+    for request in (JOIN, SyncGroupRequest(RequestNumber(9), GROUP, Generation(1), NOBODY)):
         answer = refuse(request, Error.COORDINATOR_LOAD_IN_PROGRESS)
         assert isinstance(answer, AnswerMember)
         assert (answer.request, answer.response.error) == (9, Error.COORDINATOR_LOAD_IN_PROGRESS)
@@ -205,22 +234,28 @@ def test_what_clients_are_told_of_a_log_that_refuses(error: Error, told: Error) 
 
 
 def test_an_assignment_that_cannot_be_stored_is_nobodys() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join()
     driver.join()
     driver.pass_time(DELAY_MS * 2)
     waiting = driver.sync("m2")
     request = SyncGroupRequest(
-        99, GROUP, driver.group.generation, MemberId("m1"), assignments=(MemberAssignment(MemberId("m1"), b"all"),)
+        RequestNumber(99),
+        GROUP,
+        driver.group.generation,
+        MemberId("m1"),
+        assignments=(MemberAssignment(MemberId("m1"), b"all"),),
     )
-    driver.carry_out(on_records_refused(driver.coordinator, driver.group, request, Error.NOT_LEADER_OR_FOLLOWER, driver.now))
+    driver.carry_out(
+        on_records_refused(driver.coordinator, driver.group, request, Error.NOT_LEADER_OR_FOLLOWER, at_ms(driver.now))
+    )
     assert driver.synced(99).error == driver.synced(waiting).error == Error.NOT_COORDINATOR
     assert driver.state == GroupState.PREPARING_REBALANCE
 
 
 def test_another_request_that_cannot_be_stored_changes_nothing() -> None:
-    driver = Driver()
-    step = on_records_refused(driver.coordinator, driver.group, JOIN, Error.NOT_ENOUGH_REPLICAS, 0)
+    driver = CoordinatorDriver()
+    step = on_records_refused(driver.coordinator, driver.group, JOIN, Error.NOT_ENOUGH_REPLICAS, at_ms(0))
     assert step.state == driver.group
     driver.carry_out(step)
     assert driver.joined(9).error == Error.COORDINATOR_NOT_AVAILABLE
@@ -228,7 +263,7 @@ def test_another_request_that_cannot_be_stored_changes_nothing() -> None:
 
 def test_the_groups_of_a_log_are_loaded_each_for_itself() -> None:
     other = OffsetCommitRecord(GroupId("other"), "t", 0, Offset(1))
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable()
     groups = load([*driver.log, other])
     assert [group.group_id for group in groups] == [GROUP, "other"]

@@ -4,13 +4,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
 
-from spec.coordinator.deadlines import next_deadline, on_activation, on_resignation
-from spec.coordinator.group import GroupState, absent
-from spec.coordinator.loading import load
-from spec.messages.groups.join_group import JoinGroupResponse
-from spec.messages.groups.leave_group import MemberIdentity
-from spec.values import NO_MEMBER_ID, Error, MemberId
-from tests.spec.coordinator_driver import GROUP, REBALANCE_MS, SESSION_MS, Driver, at, offers
+from kspec.spec.coordinator.deadlines import next_deadline, on_activation, on_resignation
+from kspec.spec.coordinator.group import GroupState, absent
+from kspec.spec.coordinator.loading import load
+from kspec.spec.messages.groups.join_group import JoinGroupResponse
+from kspec.spec.messages.groups.leave_group import MemberIdentity
+from kspec.spec.values import NO_MEMBER_ID, Error, MemberId, RequestNumber
+from tests.spec.coordinator_driver import GROUP, REBALANCE_MS, SESSION_MS, CoordinatorDriver, at, offers
+from tests.times import at_ms
 
 LONGEST_WAIT_MS = REBALANCE_MS * 3
 """A member waits for a join at most its first rebalance's delays, or the time-out of a rebalance begun anew."""
@@ -25,7 +26,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(max_size=st.sampled_from([2, 2**31 - 1]), delay=st.sampled_from([0, 3_000]))
     def begin(self, max_size: int, delay: int) -> None:
-        self.driver = Driver(max_size=max_size, initial_rebalance_delay_ms=delay)
+        self.driver = CoordinatorDriver(max_size=max_size, initial_rebalance_delay_ms=delay)
         self.generation = 0
         self.sent: dict[int, int] = {}  # when each request that may have to wait was sent
         self.superseded: set[int] = set()  # requests of a member that has sent another one since
@@ -116,16 +117,16 @@ class Machine(RuleBasedStateMachine):
     def another_coordinator(self) -> None:
         """Another broker takes over: what it knows is in the log."""
         before = self.driver.group
-        self.driver.carry_out(on_resignation(self.driver.coordinator, before, self.driver.now))
+        self.driver.carry_out(on_resignation(self.driver.coordinator, before, at_ms(self.driver.now)))
         (loaded,) = load(self.driver.log) or (absent(GROUP),)
-        self.driver.carry_out(on_activation(self.driver.coordinator, loaded, self.driver.now))
+        self.driver.carry_out(on_activation(self.driver.coordinator, loaded, at_ms(self.driver.now)))
         self.generation = loaded.generation
         if before.state == GroupState.STABLE:
             assert {one.member_id: one.assignment for one in loaded.members} == {
                 one.member_id: one.assignment for one in before.members
             }
 
-    def _of(self, member_id: MemberId) -> tuple[str | None, list[int]]:
+    def _of(self, member_id: MemberId) -> tuple[str | None, list[RequestNumber]]:
         """The instance id of a member, and the requests that it waits to be answered."""
         for member in self.driver.group.members:
             if member.member_id == member_id:

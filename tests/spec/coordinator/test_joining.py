@@ -2,36 +2,36 @@
 
 import pytest
 
-from spec.coordinator.group import GroupState, select_protocol
-from spec.messages.groups.join_group import GroupProtocol
-from spec.values import NO_MEMBER_ID, Error, Generation
-from tests.spec.coordinator_driver import DELAY_MS, RANGE, REBALANCE_MS, SESSION_MS, Driver, offers, subscription
+from kspec.spec.coordinator.group import GroupState, select_protocol
+from kspec.spec.messages.groups.join_group import GroupProtocol
+from kspec.spec.values import NO_MEMBER_ID, Error, Generation
+from tests.spec.coordinator_driver import DELAY_MS, RANGE, REBALANCE_MS, SESSION_MS, CoordinatorDriver, offers, subscription
 
 
-def error_of(driver: Driver, request: int) -> Error:
+def error_of(driver: CoordinatorDriver, request: int) -> Error:
     return driver.joined(request).error
 
 
 def test_a_group_needs_an_id() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert error_of(driver, driver.join(group_id="")) == Error.INVALID_GROUP_ID
 
 
 @pytest.mark.parametrize("timeout_ms", [5_999, 1_800_001])
 def test_a_session_may_be_neither_too_short_nor_too_long(timeout_ms: int) -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert error_of(driver, driver.join(session_timeout_ms=timeout_ms)) == Error.INVALID_SESSION_TIMEOUT
     assert driver.state == GroupState.DEAD
 
 
 def test_an_id_is_unknown_where_there_is_no_group() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert error_of(driver, driver.join("stranger")) == Error.UNKNOWN_MEMBER_ID
     assert driver.log == []
 
 
 def test_a_new_dynamic_member_is_told_its_id_first() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     first = driver.joined(driver.join(requires_member_id=True))
     assert (first.error, first.member_id) == (Error.MEMBER_ID_REQUIRED, "m1")
     assert driver.state == GroupState.EMPTY
@@ -44,7 +44,7 @@ def test_a_new_dynamic_member_is_told_its_id_first() -> None:
 
 
 def test_a_new_member_of_an_old_client_is_in_at_once() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     number = driver.join()
     driver.pass_time(DELAY_MS)
     response = driver.joined(number)
@@ -54,14 +54,14 @@ def test_a_new_member_of_an_old_client_is_in_at_once() -> None:
 
 
 def test_an_id_that_was_never_given_is_unknown() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable()
     refused = driver.joined(driver.join("stranger"))
     assert (refused.error, refused.protocol_name) == (Error.UNKNOWN_MEMBER_ID, None)
 
 
 def test_a_pending_member_is_forgotten_after_its_session() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(requires_member_id=True)
     driver.pass_time(SESSION_MS)
     assert driver.group.pending == ()
@@ -69,7 +69,7 @@ def test_a_pending_member_is_forgotten_after_its_session() -> None:
 
 
 def test_a_group_needs_a_protocol() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert error_of(driver, driver.join(protocol_type="")) == Error.INCONSISTENT_GROUP_PROTOCOL
     assert error_of(driver, driver.join(protocols=())) == Error.INCONSISTENT_GROUP_PROTOCOL
     assert driver.state == GroupState.EMPTY
@@ -77,7 +77,7 @@ def test_a_group_needs_a_protocol() -> None:
 
 
 def test_a_member_must_share_type_and_protocol_with_all() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable()
     assert error_of(driver, driver.join(protocol_type="connect")) == Error.INCONSISTENT_GROUP_PROTOCOL
     assert error_of(driver, driver.join(protocols=offers("sticky"))) == Error.INCONSISTENT_GROUP_PROTOCOL
@@ -85,7 +85,7 @@ def test_a_member_must_share_type_and_protocol_with_all() -> None:
 
 
 def test_the_protocol_that_most_prefer_is_taken() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(protocols=offers("a", "b"))
     driver.join(protocols=offers("b", "a"))
     last = driver.join(protocols=offers("b", "a", "c"))
@@ -97,7 +97,7 @@ def test_the_protocol_that_most_prefer_is_taken() -> None:
 def test_a_draw_of_votes_is_decided_as_java_orders_names() -> None:
     """`new HashMap<>(…)` of these four is gone through as sticky, range, roundrobin, cooperative-sticky."""
     for first, second in (("range", "roundrobin"), ("roundrobin", "range")):
-        driver = Driver()
+        driver = CoordinatorDriver()
         driver.join(protocols=offers(first, second))
         last = driver.join(protocols=offers(second, first))
         driver.pass_time(DELAY_MS * 2)
@@ -105,7 +105,7 @@ def test_a_draw_of_votes_is_decided_as_java_orders_names() -> None:
 
 
 def test_the_first_rebalance_waits_while_members_arrive() -> None:
-    driver = Driver(initial_rebalance_delay_ms=DELAY_MS)
+    driver = CoordinatorDriver(initial_rebalance_delay_ms=DELAY_MS)
     first = driver.join()
     driver.pass_time(DELAY_MS - 1)
     second = driver.join()
@@ -116,7 +116,7 @@ def test_the_first_rebalance_waits_while_members_arrive() -> None:
 
 
 def test_the_first_rebalance_waits_at_most_for_the_time_out() -> None:
-    driver = Driver(initial_rebalance_delay_ms=DELAY_MS)
+    driver = CoordinatorDriver(initial_rebalance_delay_ms=DELAY_MS)
     numbers = [driver.join(rebalance_timeout_ms=DELAY_MS * 2)]
     for _ in range(2):
         driver.pass_time(DELAY_MS - 1)
@@ -127,14 +127,14 @@ def test_the_first_rebalance_waits_at_most_for_the_time_out() -> None:
 
 
 def test_without_a_delay_the_first_generation_begins_when_the_time_is_looked_at() -> None:
-    driver = Driver(initial_rebalance_delay_ms=0)
+    driver = CoordinatorDriver(initial_rebalance_delay_ms=0)
     number = driver.join()
     driver.pass_time(0)
     assert driver.joined(number).generation == 1
 
 
 def test_a_new_member_makes_all_join_again() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     (leader,) = driver.stable()
     new = driver.join()
     assert driver.state == GroupState.PREPARING_REBALANCE
@@ -146,7 +146,7 @@ def test_a_new_member_makes_all_join_again() -> None:
 
 
 def test_who_does_not_join_again_in_time_is_out() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(rebalance_timeout_ms=SESSION_MS // 2)
     driver.pass_time(DELAY_MS)
     driver.sync("m1")
@@ -160,7 +160,7 @@ def test_who_does_not_join_again_in_time_is_out() -> None:
 
 
 def test_a_static_member_that_does_not_join_again_stays_until_its_session_ends() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable("a", "b")
     driver.group = driver.group._replace(
         members=tuple(one._replace(session_timeout_ms=REBALANCE_MS * 2) for one in driver.group.members)
@@ -174,7 +174,7 @@ def test_a_static_member_that_does_not_join_again_stays_until_its_session_ends()
 
 
 def test_static_members_none_of_whom_joins_wait_once_more() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     (first, second) = driver.stable("a", "b")
     for member in (first, second):
         driver.group = driver.group._replace(
@@ -190,7 +190,7 @@ def test_static_members_none_of_whom_joins_wait_once_more() -> None:
 
 
 def test_a_member_of_a_generation_gets_the_same_answer_again() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     number = driver.join()
     driver.pass_time(DELAY_MS)
     again = driver.join("m1")
@@ -199,7 +199,7 @@ def test_a_member_of_a_generation_gets_the_same_answer_again() -> None:
 
 
 def test_another_subscription_while_the_assignment_is_awaited_begins_anew() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join()
     driver.join()
     driver.pass_time(DELAY_MS * 2)
@@ -210,7 +210,7 @@ def test_another_subscription_while_the_assignment_is_awaited_begins_anew() -> N
 
 
 def test_a_follower_that_joins_a_stable_group_again_unchanged_changes_nothing() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     leader, follower = driver.stable(None, None)
     response = driver.joined(driver.join(follower))
     assert (driver.state, response.generation, response.members) == (GroupState.STABLE, 1, ())
@@ -221,7 +221,7 @@ def test_a_follower_that_joins_a_stable_group_again_unchanged_changes_nothing() 
 
 
 def test_the_leader_of_a_stable_group_asks_for_a_rebalance_by_joining() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     leader, follower = driver.stable(None, None)
     driver.join(leader)
     assert driver.state == GroupState.PREPARING_REBALANCE
@@ -230,7 +230,7 @@ def test_the_leader_of_a_stable_group_asks_for_a_rebalance_by_joining() -> None:
 
 
 def test_the_first_to_join_after_all_others_have_left_is_taken() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join()
     driver.leave("m1")
     assert (driver.state, driver.group.members) == (GroupState.PREPARING_REBALANCE, ())
@@ -245,7 +245,7 @@ def test_the_first_to_join_after_all_others_have_left_is_taken() -> None:
 
 
 def test_a_full_group_takes_nobody_in() -> None:
-    driver = Driver(max_size=2)
+    driver = CoordinatorDriver(max_size=2)
     driver.stable(None, None)
     full = driver.joined(driver.join(requires_member_id=True))
     assert (full.error, full.member_id) == (Error.GROUP_MAX_SIZE_REACHED, NO_MEMBER_ID)
@@ -253,7 +253,7 @@ def test_a_full_group_takes_nobody_in() -> None:
 
 
 def test_during_a_rebalance_those_count_who_have_joined() -> None:
-    driver = Driver(max_size=1)
+    driver = CoordinatorDriver(max_size=1)
     first = driver.join()
     assert error_of(driver, driver.join()) == Error.GROUP_MAX_SIZE_REACHED
     again = driver.join("m1")
@@ -261,7 +261,7 @@ def test_during_a_rebalance_those_count_who_have_joined() -> None:
 
 
 def test_a_pending_member_that_finds_no_room_is_forgotten() -> None:
-    driver = Driver(max_size=1)
+    driver = CoordinatorDriver(max_size=1)
     driver.join(requires_member_id=True)
     driver.join(requires_member_id=True)
     driver.join("m1")
@@ -273,7 +273,7 @@ def test_a_pending_member_that_finds_no_room_is_forgotten() -> None:
 
 
 def test_a_static_member_that_starts_again_keeps_its_place_without_a_rebalance() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     leader, follower = driver.stable("a", "b")
     stored = len(driver.log)
     response = driver.joined(driver.join(instance_id="b", skips_assignment=True))
@@ -290,21 +290,21 @@ def test_a_static_member_that_starts_again_keeps_its_place_without_a_rebalance()
 
 
 def test_a_static_leader_that_starts_again_is_told_to_assign_nothing() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable("a", "b")
     response = driver.joined(driver.join(instance_id="a", skips_assignment=True))
     assert (response.leader, response.skip_assignment, len(response.members)) == (response.member_id, True, 2)
 
 
 def test_an_old_static_leader_is_not_told_that_it_leads() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     leader, _ = driver.stable("a", "b")
     response = driver.joined(driver.join(instance_id="a"))
     assert (response.leader, response.members) == (leader, ())
 
 
 def test_a_static_member_with_other_protocols_that_change_the_choice_makes_a_rebalance() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(instance_id="a", protocols=offers("range", "sticky"))
     driver.pass_time(DELAY_MS)
     driver.sync("m1", {"m1": b"all"})
@@ -314,7 +314,7 @@ def test_a_static_member_with_other_protocols_that_change_the_choice_makes_a_reb
 
 
 def test_a_static_member_that_starts_again_while_assignments_are_awaited_makes_a_rebalance() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(instance_id="a")
     driver.join(instance_id="b")
     driver.pass_time(DELAY_MS * 2)
@@ -325,7 +325,7 @@ def test_a_static_member_that_starts_again_while_assignments_are_awaited_makes_a
 
 
 def test_a_static_member_that_starts_again_during_a_rebalance_fences_its_former_self() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     (first, second) = driver.stable("a", "b")
     waiting = driver.join(first, instance_id="a", protocols=offers("range", "sticky"))
     driver.join(instance_id="a")
@@ -336,24 +336,34 @@ def test_a_static_member_that_starts_again_during_a_rebalance_fences_its_former_
 
 
 def test_an_instance_id_that_nobody_has_is_unknown() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     (member,) = driver.stable("a")
     assert error_of(driver, driver.join(member, instance_id="b")) == Error.UNKNOWN_MEMBER_ID
     assert error_of(driver, driver.join("stranger", instance_id="a")) == Error.FENCED_INSTANCE_ID
 
 
 def test_an_id_that_was_given_to_a_dynamic_member_is_no_static_ones() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(requires_member_id=True)
     assert error_of(driver, driver.join("m1", instance_id="a")) == Error.UNKNOWN_SERVER_ERROR
     assert driver.state == GroupState.EMPTY
 
 
 def test_a_dynamic_leader_that_rejoins_first_keeps_leading() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     leader, follower = driver.stable(None, None)
     driver.join(leader)
     number = driver.join(follower)
     assert driver.joined(number).leader == leader
     assert driver.group.generation == Generation(2)
     assert driver.group.protocol_name == RANGE[0].name
+
+
+@pytest.mark.parametrize(("release", "taken"), [("3.3", False), ("3.4", True), ("4.4", True)])
+def test_the_time_outs_of_a_member_that_joins_again_differ_by_release(release: str, taken: bool) -> None:
+    """KAFKA-14009."""
+    driver = CoordinatorDriver(release)
+    (leader,) = driver.stable()
+    driver.join(leader, session_timeout_ms=SESSION_MS + 1, rebalance_timeout_ms=REBALANCE_MS + 1)
+    member = driver.member(leader)
+    assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (SESSION_MS + taken, REBALANCE_MS + taken)

@@ -4,19 +4,20 @@ from typing import Any
 
 import pytest
 
-from spec.coordinator.group import GroupState
-from spec.coordinator.members import check_sync_request, handle_heartbeat, handle_leave_group
-from spec.coordinator.records import GroupMetadataRecord
-from spec.messages.groups.heartbeat import HeartbeatRequest
-from spec.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity, single_error
-from spec.messages.groups.sync_group import SyncGroupRequest
-from spec.values import NO_MEMBER_ID, Error, Generation, GroupId, MemberId
-from tests.spec.coordinator_driver import DELAY_MS, SESSION_MS, Driver
+from kspec.spec.coordinator.group import GroupState
+from kspec.spec.coordinator.members import check_sync_request, handle_heartbeat, handle_leave_group
+from kspec.spec.coordinator.records import GroupMetadataRecord
+from kspec.spec.messages.groups.heartbeat import HeartbeatRequest
+from kspec.spec.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity, single_error
+from kspec.spec.messages.groups.sync_group import SyncGroupRequest
+from kspec.spec.values import NO_MEMBER_ID, Error, Generation, GroupId, MemberId, RequestNumber
+from tests.spec.coordinator_driver import DELAY_MS, SESSION_MS, CoordinatorDriver
+from tests.times import at_ms
 
 
-def awaiting_assignment(members: int = 2) -> Driver:
+def awaiting_assignment(members: int = 2) -> CoordinatorDriver:
     """A group whose members have joined a generation, and none has asked for its assignment."""
-    driver = Driver()
+    driver = CoordinatorDriver()
     for _ in range(members):
         driver.join()
     driver.pass_time(DELAY_MS * 2)
@@ -31,7 +32,7 @@ def awaiting_assignment(members: int = 2) -> Driver:
 def test_a_member_of_a_version_that_names_protocols_has_to_name_them(
     kind: str | None, name: str | None, is_right: bool
 ) -> None:
-    request = SyncGroupRequest(1, GroupId("g"), Generation(1), MemberId("m"), None, kind, name)
+    request = SyncGroupRequest(RequestNumber(1), GroupId("g"), Generation(1), MemberId("m"), None, kind, name)
     assert check_sync_request(request, names_protocols=False) == Error.NONE
     assert (check_sync_request(request, names_protocols=True) == Error.NONE) is is_right
 
@@ -90,7 +91,7 @@ def test_who_may_ask_for_an_assignment(member: str, changes: dict[str, Any], err
 
 
 def test_there_is_no_assignment_without_a_group_or_during_a_rebalance() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert driver.synced(driver.sync("m1")).error == Error.UNKNOWN_MEMBER_ID
     driver = awaiting_assignment()
     driver.join()
@@ -101,7 +102,7 @@ def test_there_is_no_assignment_without_a_group_or_during_a_rebalance() -> None:
 
 
 def test_a_heartbeat_keeps_a_member() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     (member,) = driver.stable()
     for _ in range(5):
         driver.pass_time(SESSION_MS - 1)
@@ -111,7 +112,7 @@ def test_a_heartbeat_keeps_a_member() -> None:
 
 
 def test_who_may_send_a_heartbeat() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert driver.heartbeat("m1") == Error.UNKNOWN_MEMBER_ID
     (member,) = driver.stable("a")
     assert driver.heartbeat("stranger") == Error.UNKNOWN_MEMBER_ID
@@ -123,9 +124,9 @@ def test_who_may_send_a_heartbeat() -> None:
 
 
 def test_a_heartbeat_needs_a_group() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     request = HeartbeatRequest(GroupId(""), driver.group.generation, MemberId("m1"))
-    reply = driver.carry_out(handle_heartbeat(driver.coordinator, driver.group, request, 0))
+    reply = driver.carry_out(handle_heartbeat(driver.coordinator, driver.group, request, at_ms(0)))
     assert reply.error == Error.INVALID_GROUP_ID
 
 
@@ -138,7 +139,7 @@ def test_a_heartbeat_while_the_assignment_is_awaited_succeeds() -> None:
 
 
 def test_the_last_member_leaves_an_empty_group_with_a_new_generation() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     (member,) = driver.stable()
     assert single_error(driver.leave(member)) == Error.NONE
     assert (driver.state, driver.group.generation, driver.group.leader) == (GroupState.EMPTY, 2, None)
@@ -148,7 +149,7 @@ def test_the_last_member_leaves_an_empty_group_with_a_new_generation() -> None:
 
 
 def test_when_one_leaves_the_others_rebalance() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     leader, follower = driver.stable(None, None)
     driver.leave(leader)
     assert (driver.state, driver.group.leader) == (GroupState.PREPARING_REBALANCE, follower)
@@ -156,7 +157,7 @@ def test_when_one_leaves_the_others_rebalance() -> None:
 
 
 def test_strangers_do_not_leave() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     assert [member.error for member in driver.leave("m1", "m2").members] == [Error.UNKNOWN_MEMBER_ID] * 2
     driver.stable()
     assert single_error(driver.leave("stranger")) == Error.UNKNOWN_MEMBER_ID
@@ -164,14 +165,14 @@ def test_strangers_do_not_leave() -> None:
 
 
 def test_leaving_needs_a_group() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     request = LeaveGroupRequest(GroupId(""), (MemberIdentity(MemberId("m1")),))
-    reply = driver.carry_out(handle_leave_group(driver.coordinator, driver.group, request, 0))
+    reply = driver.carry_out(handle_leave_group(driver.coordinator, driver.group, request, at_ms(0)))
     assert single_error(reply) == Error.INVALID_GROUP_ID
 
 
 def test_static_members_leave_by_their_instance_ids() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.stable("a", "b", "c")
     answer = driver.leave(
         MemberIdentity(NO_MEMBER_ID, "a"),
@@ -192,14 +193,14 @@ def test_static_members_leave_by_their_instance_ids() -> None:
 
 
 def test_a_pending_member_leaves() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     driver.join(requires_member_id=True)
     assert single_error(driver.leave("m1")) == Error.NONE
     assert driver.group.pending == ()
 
 
 def test_a_rebalance_goes_on_without_the_pending_member_that_left() -> None:
-    driver = Driver()
+    driver = CoordinatorDriver()
     (member,) = driver.stable()
     driver.join(requires_member_id=True)
     number = driver.join(member)
@@ -216,3 +217,59 @@ def test_what_a_leaving_member_waits_for_is_answered() -> None:
     joining = driver.join()
     driver.leave("m3")
     assert driver.joined(joining).error == Error.UNKNOWN_MEMBER_ID
+
+
+# ---- an assignment on its way into the log
+
+
+def in_flight() -> tuple[CoordinatorDriver, int, int]:
+    """Two members; the leader's assignment is in the log, and the followers do not have it yet. Both wait."""
+    driver = CoordinatorDriver()
+    driver.join()
+    driver.join()
+    driver.pass_time(DELAY_MS * 2)
+    driver.commits_at_once = False
+    waiting = driver.sync("m2")
+    leading = driver.sync("m1", {"m1": b"one", "m2": b"two"})
+    assert not {waiting, leading} & set(driver.answers)
+    return driver, leading, waiting
+
+
+def test_an_assignment_is_handed_out_when_it_is_committed() -> None:
+    driver, leading, waiting = in_flight()
+    assert [driver.state] == [GroupState.COMPLETING_REBALANCE]
+    driver.commit_up_to(len(driver.log))
+    assert (driver.synced(leading).assignment, driver.synced(waiting).assignment) == (b"one", b"two")
+    assert driver.state == GroupState.STABLE
+
+
+def test_an_assignment_that_is_committed_after_the_next_rebalance_has_begun_is_nobodys() -> None:
+    driver, leading, waiting = in_flight()
+    driver.join()
+    assert driver.synced(leading).error == driver.synced(waiting).error == Error.REBALANCE_IN_PROGRESS
+    driver.commit_up_to(len(driver.log))
+    assert [driver.state] == [GroupState.PREPARING_REBALANCE]
+    for member in ("m1", "m2"):
+        driver.join(member)
+    assert driver.state == GroupState.COMPLETING_REBALANCE
+    assert driver.group.generation == 2
+
+
+def test_an_assignment_of_the_generation_before_is_not_handed_out_in_the_next() -> None:
+    driver, *_ = in_flight()
+    for member in ("", "m1", "m2"):
+        driver.join(member)
+    assert driver.group.generation == 2
+    later = driver.sync("m2")
+    driver.commit_up_to(len(driver.log))
+    assert later not in driver.answers
+    assert driver.state == GroupState.COMPLETING_REBALANCE
+
+
+def test_members_join_again_if_an_assignment_is_not_committed_in_time() -> None:
+    driver, leading, waiting = in_flight()
+    driver.pass_time(driver.coordinator.settings.commit_timeout_ms)
+    assert driver.synced(leading).error == driver.synced(waiting).error == Error.COORDINATOR_NOT_AVAILABLE
+    assert [driver.state] == [GroupState.PREPARING_REBALANCE]
+    driver.commit_up_to(len(driver.log))
+    assert driver.state == GroupState.PREPARING_REBALANCE

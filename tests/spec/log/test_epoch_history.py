@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Offset
+from kspec.spec.log.epoch_history import NO_ENTRY, EpochEntry, EpochHistory
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Offset
 
 EMPTY = EpochHistory()
 
@@ -75,7 +75,7 @@ operations: st.SearchStrategy[list[Operation]] = st.lists(
 
 
 def after(start: EpochHistory | Pairs, sequence: list[Operation]) -> EpochHistory | Pairs:
-    """What a history, or its model, has become after these operations."""
+    """The history, or its model, after these operations."""
     for name, arguments in sequence:
         start = getattr(start, name)(*arguments)
     return start

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 
-from spec.log.local_log import follower_high_watermark, high_watermark_after_truncation
-from spec.log.record_log import RecordLog
-from spec.values import Epoch, Offset, Record
+from kspec.spec.log.local_log import follower_high_watermark, high_watermark_after_truncation
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.values import Epoch, Offset, Record
 from tests.spec.strategies import offsets, record_logs
 
 LOG = RecordLog((Record(1, Epoch(3)), Record(2, Epoch(3)), Record(3, Epoch(5))))

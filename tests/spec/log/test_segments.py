@@ -1,24 +1,27 @@
-"""When segments begin and which are deleted."""
+"""The beginning of segments, and their deletion."""
 
 import pytest
 
-from spec.log.segments import (
+from kspec.spec.log.segments import (
     NO_LIMIT,
-    NO_TIMESTAMP,
     ActiveSegment,
-    Incoming,
+    IncomingBatches,
+    IndexedBatch,
     Retention,
     StoredSegment,
     continues,
+    dates_batch,
     deletable_segments,
+    is_too_long,
     must_roll,
+    names_batch,
     needs_index_entry,
     new_segment_base,
 )
-from spec.values import Offset
+from kspec.spec.values import NO_TIMESTAMP, Offset, TimestampMs
 
-ACTIVE = ActiveSegment(Offset(100), size=900, first_timestamp=1_000, created=5_000)
-SMALL = Incoming(size=100, max_timestamp=1_500, last_offset=Offset(200))
+ACTIVE = ActiveSegment(Offset(100), size=900, first_timestamp=1_000, created=TimestampMs(5_000))
+SMALL = IncomingBatches(size=100, max_timestamp=1_500, last_offset=Offset(200))
 
 
 @pytest.mark.parametrize(
@@ -37,8 +40,8 @@ SMALL = Incoming(size=100, max_timestamp=1_500, last_offset=Offset(200))
         (ACTIVE._replace(size=0), SMALL._replace(last_offset=Offset(100 + 2**31)), 9_000, True),
     ],
 )
-def test_a_segment_is_full(segment: ActiveSegment, incoming: Incoming, now: int, rolls: bool) -> None:
-    assert must_roll(segment, incoming, segment_bytes=1_000, segment_ms=1_000, now=now) == rolls
+def test_a_segment_is_full(segment: ActiveSegment, incoming: IncomingBatches, now: int, rolls: bool) -> None:
+    assert must_roll(segment, incoming, segment_bytes=1_000, segment_ms=1_000, now=TimestampMs(now)) == rolls
 
 
 def test_where_a_new_segment_begins() -> None:
@@ -65,7 +68,7 @@ def deletable(
     now: int = 50,
     segments: tuple[StoredSegment, ...] = SEGMENTS,
 ) -> int:
-    return deletable_segments(segments, Offset(log_start), Offset(40), Offset(high_watermark), retention, now)
+    return deletable_segments(segments, Offset(log_start), Offset(40), Offset(high_watermark), retention, TimestampMs(now))
 
 
 def test_segments_below_the_log_start_go() -> None:
@@ -96,3 +99,26 @@ def test_size_and_age_add_up() -> None:
 def test_index_entries() -> None:
     assert not needs_index_entry(4_096, 4_096)
     assert needs_index_entry(4_097, 4_096)
+
+
+BATCH = IndexedBatch(Offset(5), Offset(7), 1_000)
+
+
+@pytest.mark.parametrize(("entry", "base", "right"), [(7, 5, True), (9, 5, True), (6, 5, False), (7, 6, False)])
+def test_an_entry_of_an_offset_index_names_the_last_offset_of_its_batch_or_a_later_one(
+    entry: int, base: int, right: bool
+) -> None:
+    assert names_batch(Offset(entry), Offset(base), BATCH) == right
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "entry", "right"),
+    [(1_000, 5, True), (1_000, 7, True), (1_000, 4, False), (1_000, 8, False), (999, 7, False)],
+)
+def test_an_entry_of_a_time_index_has_the_largest_timestamp_of_its_batch(timestamp: int, entry: int, right: bool) -> None:
+    assert dates_batch(timestamp, Offset(entry), BATCH) == right
+
+
+@pytest.mark.parametrize(("gap", "long"), [(2**31 - 1, True), (2**30 - 1, False), (2**30, True)])
+def test_a_gap_that_an_index_cannot_span_is_there_on_purpose(gap: int, long: bool) -> None:
+    assert is_too_long(Offset(3), Offset(3 + gap)) == long

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.published.election import (
+from kspec.spec.published.election import (
     fail_broker_emptying_isr,
     may_elect_cleanly,
     may_elect_uncleanly,
     may_fail,
     may_lead_next,
 )
-from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr, next_epoch
-from spec.zookeeper.decisions import elect_cleanly, elect_uncleanly, fail_broker
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr, next_epoch
+from kspec.spec.zookeeper.decisions import elect_cleanly, elect_uncleanly, fail_broker
 from tests.spec.strategies import brokers, roles
 
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.broker.rules.fencing import check_leader_epoch
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import FetchPosition, FetchResponse
-from spec.published.fetch import (
+from kspec.spec.broker.rules.fencing import check_leader_epoch
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.fetch import FetchPosition, FetchResponse
+from kspec.spec.published.fetch import (
     answer_fetch,
     apply_fetch_response,
     fetch_fenced_by_last_epoch,
@@ -15,7 +15,8 @@ from spec.published.fetch import (
     fetch_request,
     fetch_without_fencing,
 )
-from spec.values import NO_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
+from kspec.spec.values import NO_EPOCH, BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
+from tests.limits.turns import Turns
 from tests.spec.strategies import epochs, epochs_or_none, fetches, offsets, record_logs, roles
 
 LEADER, FOLLOWER = BrokerId(1), BrokerId(2)
@@ -187,7 +188,9 @@ def test_a_follower_that_fetches_until_nothing_comes_holds_the_leaders_records(
     log = leader_log.truncate_to(max(kept, leader_log.start_offset))
     role = LeaderAndIsr(LEADER, Epoch(9), frozenset({LEADER, FOLLOWER}))
     committed = max(leader_log.start_offset, Offset(min(high_watermark, leader_log.end_offset)))
+    turns = Turns()
     while True:
+        turns.go()
         asked = fetch_request(role, log, log.end_offset)
         verdict = fetch_fenced_by_leader_epoch(role, leader_log, asked)
         response = answer_fetch(LEADER, role, leader_log, committed, asked, max_records, verdict)

@@ -3,17 +3,18 @@
 import pytest
 from hypothesis import given
 
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import NO_FETCH, FetchPosition, FetchResponse
-from spec.published.fetch import apply_fetch_response
-from spec.published.high_watermark import (
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.fetch import NO_FETCH, FetchPosition, FetchResponse
+from kspec.spec.published.fetch import apply_fetch_response
+from kspec.spec.published.high_watermark import (
     has_record_to_commit,
     holds_back_high_watermark,
     replicated_by_last_epoch,
     replicated_by_leader_epoch,
     replicated_by_offset,
 )
-from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
+from kspec.spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
+from tests.limits.turns import Turns
 from tests.spec.strategies import brokers, fetches, offsets, record_logs, roles
 
 ROLE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)}))
@@ -104,7 +105,9 @@ def test_an_empty_log_has_nothing_to_commit() -> None:
 
 def advanced(log: RecordLog, high_watermark: Offset, fetched: dict[BrokerId, FetchPosition]) -> Offset:
     """A leader's high watermark, moved on while nobody holds it back."""
+    turns = Turns()
     while has_record_to_commit(log, high_watermark):
+        turns.go()
         following = Offset(high_watermark + 1)
         if any(
             holds_back_high_watermark(ROLE, follower, replicated_by_leader_epoch(ROLE, log, last, following))

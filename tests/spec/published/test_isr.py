@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.published.isr import (
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.published.isr import (
     join_after_epoch_start,
     join_at_high_watermark,
     may_join_isr,
@@ -12,7 +12,7 @@ from spec.published.isr import (
     with_replica,
     without_replica,
 )
-from spec.values import BrokerId, Epoch, LeaderAndIsr, Offset, Record
+from kspec.spec.values import BrokerId, Epoch, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import brokers, offsets, record_logs, roles
 
 ROLE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)}))
@@ -66,7 +66,7 @@ def test_since_2_1_a_follower_joins_once_the_leaders_epoch_is_reached(
 def test_what_an_earlier_leader_committed_lies_before_a_joining_followers_end(
     log: RecordLog, high_watermark: Offset
 ) -> None:
-    """Whoever joins has the leader's log up to its high watermark: up to the leader's epoch, or all of it."""
+    """A joining follower has the leader's log up to its high watermark: up to the leader's epoch, or all of it."""
     latest = log.records[-1].leader_epoch if log.records else Epoch(0)
     role = ROLE._replace(leader_epoch=latest)
     reached = min(max(high_watermark, log.start_offset), log.end_offset)

@@ -1,4 +1,4 @@
-"""Where the published models' rules and those of a broker agree, and one input on which they do not."""
+"""Inputs on which the published models' rules and those of a broker agree, and one on which they do not."""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -10,18 +10,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import spec.published
-from spec.broker.effects import AnswerProducer
-from spec.broker.follower import next_request, process_records
-from spec.broker.leader.fetch import read_partition
-from spec.broker.leader.isr import consider_joining, may_join
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Partition
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.divergence import AGREES, diverges
-from spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_as_released, look_up_end_only
-from spec.broker.rules.fencing import check_leader_epoch, check_serves_unfenced
-from spec.broker.rules.fetcher import (
+from kspec.spec import published
+from kspec.spec.broker.effects import AnswerProducer
+from kspec.spec.broker.follower import next_request, process_records
+from kspec.spec.broker.leader.fetch import read_partition
+from kspec.spec.broker.leader.isr import consider_joining, may_join
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.divergence import AGREES, diverges
+from kspec.spec.broker.rules.epoch_lookup import look_up_as_designed, look_up_as_released, look_up_end_only
+from kspec.spec.broker.rules.fencing import check_leader_epoch, check_serves_unfenced
+from kspec.spec.broker.rules.fetcher import (
     FetchStatus,
     after_truncation,
     needs_no_answer,
@@ -30,28 +30,28 @@ from spec.broker.rules.fetcher import (
     started,
     truncation_by_answer,
 )
-from spec.broker.rules.followers import Follower, FollowerFetch, FollowerState, after_fetch, forget
-from spec.broker.rules.high_watermark import awaited_if_caught_up, leader_high_watermark
-from spec.broker.rules.isr.announcement import is_later_leader_epoch
-from spec.broker.rules.isr.membership import has_reached_high_watermark, out_of_sync
-from spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, isr_with, isr_without
-from spec.broker.rules.produce import completion
-from spec.broker.rules.truncation import truncation_step
-from spec.controller.rules.isr_proposals import proposed_isr
-from spec.log.batch import Batch
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, ProduceRequest
-from spec.published.async_isr import change_isr, high_watermark_of, may_propose_expand, may_propose_shrink
-from spec.published.election import (
+from kspec.spec.broker.rules.followers import Follower, FollowerFetch, FollowerState, after_fetch, forget
+from kspec.spec.broker.rules.high_watermark import awaited_if_caught_up, leader_high_watermark
+from kspec.spec.broker.rules.isr.announcement import is_later_leader_epoch
+from kspec.spec.broker.rules.isr.membership import has_reached_high_watermark, out_of_sync
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr, isr_with, isr_without
+from kspec.spec.broker.rules.produce import completion
+from kspec.spec.broker.rules.truncation import truncation_step
+from kspec.spec.controller.rules.isr_proposals import proposed_isr
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, ProduceRequest
+from kspec.spec.published.async_isr import change_isr, high_watermark_of, may_propose_expand, may_propose_shrink
+from kspec.spec.published.election import (
     fail_broker_emptying_isr,
     may_elect_cleanly,
     may_elect_uncleanly,
     may_fail,
     may_lead_next,
 )
-from spec.published.fetch import (
+from kspec.spec.published.fetch import (
     answer_fetch,
     apply_fetch_response,
     fetch_fenced_by_last_epoch,
@@ -59,14 +59,14 @@ from spec.published.fetch import (
     fetch_request,
     fetch_without_fencing,
 )
-from spec.published.high_watermark import (
+from kspec.spec.published.high_watermark import (
     has_record_to_commit,
     holds_back_high_watermark,
     replicated_by_last_epoch,
     replicated_by_leader_epoch,
     replicated_by_offset,
 )
-from spec.published.isr import (
+from kspec.spec.published.isr import (
     join_after_epoch_start,
     join_at_high_watermark,
     may_join_isr,
@@ -74,9 +74,9 @@ from spec.published.isr import (
     with_replica,
     without_replica,
 )
-from spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
-from spec.published.replica import role_after_restart
-from spec.published.truncation import (
+from kspec.spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
+from kspec.spec.published.replica import role_after_restart
+from kspec.spec.published.truncation import (
     answer_anyone,
     clamped,
     look_up_in_records,
@@ -84,9 +84,9 @@ from spec.published.truncation import (
     truncate_to_epoch_end,
     truncate_to_high_watermark,
 )
-from spec.releases.broker import BROKER_2_0, BROKER_2_1, BROKER_2_7, BROKER_2_8
-from spec.step import SendToController
-from spec.values import (
+from kspec.spec.releases.broker import BROKER_2_0, BROKER_2_1, BROKER_2_7, BROKER_2_8
+from kspec.spec.step import SendToController
+from kspec.spec.values import (
     NO_EPOCH,
     NO_LEADER,
     NO_PARTITION_EPOCH,
@@ -97,14 +97,16 @@ from spec.values import (
     EpochEndOffset,
     Error,
     LeaderAndIsr,
+    MonotonicMs,
     Offset,
     PartitionEpoch,
     PartitionId,
     Record,
 )
-from spec.zookeeper.decisions import elect_cleanly, elect_uncleanly
-from spec.zookeeper.node import ConditionalWrite, PartitionNode, isr_write, write_partition, written_node
-from spec.zookeeper.rules import elect_offline, elect_preferred, keep_last
+from kspec.spec.zookeeper.decisions import elect_cleanly, elect_uncleanly
+from kspec.spec.zookeeper.node import ConditionalWrite, PartitionNode, isr_write, write_partition, written_node
+from kspec.spec.zookeeper.rules import elect_offline, elect_preferred, keep_last
+from tests.limits.turns import Turns
 from tests.spec.broker_driver import EPOCH, EVERYBODY, NOW, OTHER, SELF, THIRD, broker, fetched, follower, leader, log_of
 from tests.spec.strategies import brokers, epochs_or_none, fetches, isrs, offsets, record_logs, replica_logs, roles
 
@@ -115,8 +117,8 @@ members = st.frozensets(st.sampled_from(FOLLOWERS)).map(lambda others: others | 
 
 
 def published_rules() -> Iterator[Callable[..., Any]]:
-    for file in sorted(Path(spec.published.__path__[0]).glob("*.py")):
-        module = import_module(f"spec.published.{file.stem}")
+    for file in sorted(Path(published.__path__[0]).glob("*.py")):
+        module = import_module(f"kspec.spec.published.{file.stem}")
         yield from (rule for _, rule in getmembers(module, isfunction) if rule.__module__ == module.__name__)
 
 
@@ -168,7 +170,7 @@ def test_a_broker_also_looks_whether_the_follower_is_assigned_and_later_where_th
     log, asked = log_of(1, 5), FetchPosition(EPOCH, Offset(2), Epoch(4))
     answer = answer_fetch(SELF, ROLE, log, Offset(0), asked, 1, fetch_fenced_by_leader_epoch(ROLE, log, asked))
     request = FetchRequest(OTHER, asked, max_records=1)
-    unassigned = read_partition(broker(BROKER_2_1), leader(log)._replace(followers=()), request)
+    unassigned = read_partition(broker(), leader(log)._replace(followers=()), request)
     parted = read_partition(broker(BROKER_2_8), leader(log), request)
     assert answer.error == Error.NONE
     assert unassigned.error == Error.UNKNOWN_LEADER_EPOCH
@@ -269,10 +271,12 @@ def test_step_by_step_the_high_watermark_gets_where_a_broker_moves_it(
     assume(high_watermark <= log.end_offset)
     fetch_of = {replica: FetchPosition(EPOCH, end, NO_EPOCH) for replica, end in zip(FOLLOWERS, known, strict=True)}
     reached = high_watermark
+    turns = Turns()
     while has_record_to_commit(log, reached) and not any(
         holds_back_high_watermark(role, replica, replicated_by_offset(role, log, fetch, Offset(reached + 1)))
         for replica, fetch in fetch_of.items()
     ):
+        turns.go()
         reached = Offset(reached + 1)
     awaited = tuple(fetch.fetch_offset for replica, fetch in fetch_of.items() if replica in isr)
     assert reached == leader_high_watermark(high_watermark, log.end_offset, awaited, may_advance=True)
@@ -308,7 +312,7 @@ def test_a_high_watermark_that_is_not_kept_goes_back_when_somebody_joins() -> No
 
 def known(end_offsets: tuple[Offset, Offset], caught_up_time: int = 0) -> tuple[Follower, ...]:
     pairs = zip(FOLLOWERS, end_offsets, strict=True)
-    return tuple(Follower(replica, FollowerState(end, caught_up_time=caught_up_time)) for replica, end in pairs)
+    return tuple(Follower(replica, FollowerState(end, caught_up_time=MonotonicMs(caught_up_time))) for replica, end in pairs)
 
 
 @given(members, st.tuples(ends, ends), st.integers(0, 6))
@@ -546,11 +550,13 @@ def test_as_published_kip_101_would_keep_more_than_there_is() -> None:
 
 
 def kept_by_fetcher(log: RecordLog, high_watermark: Offset, ask: Callable[[Epoch], EpochEndOffset]) -> Offset:
-    """Where the log of a broker ends that asks by the rules of its fetcher until it may fetch."""
+    """The log end of a broker that asks by the rules of its fetcher until it may fetch."""
     fetcher = started(
         follower(log).fetcher._replace(leader_epoch=Epoch(0)), OTHER, EPOCH, start_by_asking(log, high_watermark)
     )
+    turns = Turns()
     while fetcher.status == FetchStatus.TRUNCATING:
+        turns.go()
         if needs_no_answer(fetcher, log):
             return log.truncate_to(fetcher.fetch_offset).end_offset
         truncation = truncation_by_answer(fetcher, log, ask(log.latest_epoch))

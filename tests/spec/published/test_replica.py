@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 
-from spec.broker.rules.isr.announcement import is_later_leader_epoch
-from spec.published.replica import NO_ROLE, role_after_restart
-from spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr
+from kspec.spec.broker.rules.isr.announcement import is_later_leader_epoch
+from kspec.spec.published.replica import NO_ROLE, role_after_restart
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, LeaderAndIsr
 from tests.spec.strategies import roles
 
 ROLE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)}))

@@ -4,23 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.broker.rules.epoch_lookup import (
+from kspec.spec.broker.rules.epoch_lookup import (
     answer_offset_for_leader_epoch,
     look_up_as_designed,
     look_up_as_released,
     offset_for_leader_epoch_without_log,
 )
-from spec.broker.rules.fencing import check_serves, check_serves_unfenced
-from spec.broker.rules.truncation import TruncationStep, truncation_step
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.published.truncation import (
+from kspec.spec.broker.rules.fencing import check_serves, check_serves_unfenced
+from kspec.spec.broker.rules.truncation import TruncationStep, truncation_step
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.published.truncation import (
     answer_anyone,
     clamped,
     truncate_to_common_epoch,
     truncate_to_epoch_end,
     truncate_to_high_watermark,
 )
-from spec.values import (
+from kspec.spec.values import (
     NO_EPOCH,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import spec.published.versions
-from spec.broker.rules.isr.proposal import (
+from kspec.spec.broker.rules.isr.proposal import (
     LeaderIsr,
     PartitionIsr,
     committed_isr,
@@ -17,11 +16,12 @@ from spec.broker.rules.isr.proposal import (
     propose,
     propose_as_if_granted,
 )
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import FetchPosition
-from spec.mutation import Mutant, changed_rules, weaken
-from spec.published.mutants import ISR_MUTANTS, MUTANTS
-from spec.published.versions import (
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.mutation import Mutant, changed_rules, weaken
+from kspec.spec.published import versions
+from kspec.spec.published.mutants import ISR_MUTANTS, MUTANTS
+from kspec.spec.published.versions import (
     ASYNC_ISR,
     KIP_101,
     KIP_279,
@@ -31,7 +31,7 @@ from spec.published.versions import (
     IsrProtocol,
     Protocol,
 )
-from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, PartitionEpoch
+from kspec.spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, PartitionEpoch
 from tests.spec.strategies import brokers, epochs_or_none, fetches, isrs, offsets, record_logs, roles
 
 VERSIONS = (TRUNCATE_TO_HW, KIP_101, KIP_279, KIP_320_FIRST_TRY, KIP_320)
@@ -113,7 +113,7 @@ def test_a_version_is_a_value_made_of_functions_of_the_specification(version: Pr
     assert version == replace(version)
     assert len({version, replace(version)}) == 1
     for rule in filter(None, rules_of(version).values()):
-        assert rule.__module__.startswith("spec.")
+        assert rule.__module__.startswith("kspec.spec.")
         assert rule.__qualname__ == rule.__name__
     with pytest.raises(FrozenInstanceError):
         version.name = "changed"  # type: ignore[misc]
@@ -126,7 +126,7 @@ def test_every_rule_is_explained_where_it_is_declared(kind: type) -> None:
 
 
 def test_every_version_of_the_module_is_tested_here() -> None:
-    declared = [value for value in vars(spec.published.versions).values() if isinstance(value, Protocol | IsrProtocol)]
+    declared = [value for value in vars(versions).values() if isinstance(value, Protocol | IsrProtocol)]
     assert declared == [*VERSIONS, ASYNC_ISR]
 
 

@@ -5,19 +5,19 @@ from itertools import pairwise
 
 import pytest
 
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.rules.fetcher import FetchState, FetchStatus
-from spec.broker.rules.followers import UNKNOWN_FOLLOWER, FollowerFetch
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.broker.rules.isr.request import IsrWriter, WriteIsr
-from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState, acts_on_any_metadata
-from spec.log.record_log import EMPTY_LOG
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.broker_registration import BrokerRegistrationResponse
-from spec.messages.fetch import Isolation
-from spec.mutation import Mutant, names_of_rules, weaken
-from spec.releases.broker import BROKER_NEXT, BROKER_RELEASES
-from spec.releases.broker_mutants import (
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.fetcher import FetchState, FetchStatus
+from kspec.spec.broker.rules.followers import UNKNOWN_FOLLOWER, FollowerFetch
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.broker.rules.isr.request import IsrWriter, WriteIsr
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState, acts_on_any_metadata
+from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.messages.broker_registration import BrokerRegistrationResponse
+from kspec.spec.messages.fetch import Isolation
+from kspec.spec.mutation import Mutant, names_of_rules, weaken
+from kspec.spec.releases.broker import BROKER_NEXT, BROKER_RELEASES
+from kspec.spec.releases.broker_mutants import (
     BROKER_MUTANTS,
     count_what_is_sent,
     has_fetched,
@@ -26,7 +26,7 @@ from spec.releases.broker_mutants import (
     takes_any_offset,
     takes_any_registration,
 )
-from spec.values import (
+from kspec.spec.values import (
     NO_EPOCH,
     UNKNOWN_OFFSET,
     BrokerEpoch,
@@ -34,6 +34,7 @@ from spec.values import (
     Epoch,
     Error,
     Incarnation,
+    MonotonicMs,
     Offset,
     PartitionEpoch,
     PartitionId,
@@ -75,18 +76,19 @@ def test_what_the_rules_that_never_were_allow() -> None:
     assert takes_any_registration(run, response)
     assert not BROKER_NEXT.takes_registration(run, response)
     assert (one_is_enough(2, 3), acts_on_any_metadata(run, Offset(0), Offset(9))) == (1, True)
-    fetch = FollowerFetch(0, Offset(2), Offset(0), Offset(9), BrokerEpoch(1))
+    fetch = FollowerFetch(MonotonicMs(0), Offset(2), Offset(0), Offset(9), BrokerEpoch(1))
     counted, noted = count_what_is_sent(UNKNOWN_FOLLOWER, fetch), BROKER_NEXT.notes_fetch(UNKNOWN_FOLLOWER, fetch)
     assert (counted.end_offset, noted.end_offset) == (9, 2)
 
 
 def test_what_was_repaired_is_not_undone_later() -> None:
-    """Except in 2.7, 2.8, 3.5 and 3.6, which brought bugs with them that a later release or `next` took back, and in 4.0.0,
-    which is older than 3.9.1."""
+    """Except in 1.0, 2.4, 2.7, 2.8, 3.0, 3.5 and 3.6, which brought bugs with them that a later release or `next` took back,
+    and in 4.0.0, which is older than 3.9.1."""
     for rule in RULES:
         rules = [getattr(version, rule) for version in BROKER_RELEASES if version.name != "3.9.1"]
         distinct = [after for before, after in pairwise([None, *rules]) if after != before]
         back_again = {"acts_on_metadata", "counts_fetch", "high_watermark_when_diverging", "last_epoch"}
+        back_again |= {"advances_when_granted", "answered_high_watermark", "begins_epoch", "drops"}
         assert len(set(distinct)) == len(distinct) - (rule in back_again), rule
 
 
@@ -108,7 +110,7 @@ LOGS = [EMPTY_LOG, EMPTY_LOG.append((Record(1, Epoch(0)),)), EMPTY_LOG.append((R
 
 
 def what_rules_come_to(protocol: BrokerProtocol) -> dict[str, object]:
-    """What the record says of its rules, found out by asking them."""
+    """Facts that the record states about its rules, found out by calling them."""
     request = AlterPartitionRequest(
         BrokerId(1), BrokerEpoch(1), PartitionId(0), Epoch(0), PartitionEpoch(0), frozenset({IsrMember(BrokerId(1))})
     )
@@ -132,6 +134,7 @@ def what_rules_come_to(protocol: BrokerProtocol) -> dict[str, object]:
             for fetcher in fetchers
             for log in LOGS
         ),
+        "answers_after_fetch": protocol.answered_high_watermark(Offset(1), Offset(2)) == 2,
         "promises_latest_offset": any(
             protocol.latest_offset_lags(Isolation.HIGH_WATERMARK, high_watermark, epoch_start) != Error.NONE
             for high_watermark in offsets

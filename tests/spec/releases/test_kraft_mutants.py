@@ -5,18 +5,18 @@ from dataclasses import fields
 
 import pytest
 
-from spec.controller.protocol import ControllerProtocol
-from spec.metadata import is_active, is_unfenced
-from spec.mutation import Mutant, changed_rules, weaken
-from spec.releases.kraft import KRAFT_NEXT
-from spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from spec.values import NO_LEADER, BrokerId, Error
-from tests.spec.controller_driver import TIMEOUT_MS, Driver, answer_of, cluster, ids, order
+from kspec.spec.controller.protocol import ControllerProtocol
+from kspec.spec.metadata import is_active, is_unfenced
+from kspec.spec.mutation import Mutant, changed_rules, weaken
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.values import NO_LEADER, BrokerId, Error
+from tests.spec.controller_driver import TIMEOUT_MS, ControllerDriver, answer_of, cluster, ids, order
 
 Story = Callable[[ControllerProtocol], bool]
 
 
-def members_are_active(driver: Driver) -> bool:
+def members_are_active(driver: ControllerDriver) -> bool:
     return all(is_active(driver.image.brokers, broker) for broker in driver.partition.isr)
 
 
@@ -101,7 +101,7 @@ def who_is_removed_hears_of_it_by_epoch(rules: ControllerProtocol) -> bool:
 
 
 def who_takes_part_knows_that_it_is_registered(rules: ControllerProtocol) -> bool:
-    driver = Driver(rules)
+    driver = ControllerDriver(rules)
     driver.register(1)
     driver.heartbeat(1, offset=-1)
     return not is_unfenced(driver.image.brokers, BrokerId(1))

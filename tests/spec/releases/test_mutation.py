@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from spec.mutation import Mutant, differing_fields, weaken, with_field_of
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.broker_mutants import BROKER_MUTANTS
+from kspec.spec.mutation import Mutant, differing_fields, weaken, with_field_of
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 
 
 @pytest.mark.parametrize("mutant", BROKER_MUTANTS, ids=lambda one: one.name)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from spec.releases.broker import BROKER_4_4, BROKER_NEXT
-from spec.releases.kraft import KRAFT_3_0, KRAFT_3_9, KRAFT_4_3, KRAFT_NEXT, KRAFT_RELEASES, NEWEST
-from spec.releases.names import KRAFT_NAMES, NEWEST_RELEASE, RELEASES, default_release, kraft_of
-from spec.releases.zookeeper import ZK_RELEASES
+from kspec.spec.releases import broker
+from kspec.spec.releases.kraft import KRAFT_3_0, KRAFT_3_9, KRAFT_4_3, KRAFT_NEXT, KRAFT_RELEASES, NEWEST
+from kspec.spec.releases.names import KRAFT_NAMES, NEWEST_RELEASE, RELEASES, default_release, kraft_of
+from kspec.spec.releases.zookeeper import ZK_RELEASES
 
 
 def test_the_newest_release_is_the_last_before_next() -> None:
-    assert RELEASES[-2:] == (BROKER_4_4.name, BROKER_NEXT.name)
+    assert RELEASES[-2:] == (broker.NEWEST.name, broker.BROKER_NEXT.name)
     assert RELEASES[-2] == NEWEST_RELEASE
     assert kraft_of(NEWEST_RELEASE) is NEWEST
 
@@ -38,4 +38,4 @@ def test_every_release_has_one_kind_of_controller() -> None:
 
 def test_a_mutant_weakens_next_if_nothing_else_is_asked_for() -> None:
     assert default_release() == NEWEST_RELEASE
-    assert default_release("min-isr-of-one") == BROKER_NEXT.name
+    assert default_release("min-isr-of-one") == broker.BROKER_NEXT.name

@@ -1,4 +1,4 @@
-"""What each release changes, in the tables of `docs/releases`: `kspec matrix --write docs/releases` makes them."""
+"""Changes of each release, in the tables of `docs/releases`: `kspec matrix --write docs/releases` makes them."""
 
 import re
 from itertools import pairwise
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spec.mutation import changed_rules
-from spec.releases.broker import BROKER_RELEASES
-from spec.releases.kraft import KRAFT_RELEASES
-from spec.releases.zookeeper import ZK_RELEASES
+from kspec.spec.mutation import changed_rules
+from kspec.spec.releases.broker import BROKER_RELEASES
+from kspec.spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.releases.zookeeper import ZK_RELEASES
 from tests.places import DOCS
 
 RELEASES: tuple[tuple[str, tuple[Any, ...]], ...] = (

@@ -2,18 +2,18 @@
 
 import pytest
 
-from spec.broker.effects import LogDeleted, Persist
-from spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
-from spec.broker.rules.fetcher import NOT_FETCHING
-from spec.broker.rules.isr.request import WriteIsr
-from spec.log.record_log import RecordLog
-from spec.messages.administration.error_response import ErrorResponse
-from spec.messages.alter_partition import AlterPartitionRequest
-from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
-from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
-from spec.releases.broker import BROKER_2_0, BROKER_2_6
-from spec.step import Reply
-from spec.values import (
+from kspec.spec.broker.effects import LogDeleted, Persist
+from kspec.spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING
+from kspec.spec.broker.rules.isr.request import WriteIsr
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.administration.error_response import ErrorResponse
+from kspec.spec.messages.alter_partition import AlterPartitionRequest
+from kspec.spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from kspec.spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from kspec.spec.releases.broker import BROKER_2_1, BROKER_2_6
+from kspec.spec.step import Reply
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_LEADER,
     BrokerEpoch,
@@ -21,10 +21,11 @@ from spec.values import (
     Epoch,
     Error,
     LeaderAndIsr,
+    MonotonicMs,
     PartitionEpoch,
     PartitionId,
 )
-from spec.zookeeper.broker import ZkReplica, handle_leader_and_isr, handle_stop_replica, outcome_of, write_of
+from kspec.spec.zookeeper.broker import ZkReplica, handle_leader_and_isr, handle_stop_replica, outcome_of, write_of
 from tests.spec.broker_driver import EPOCH, EVERYBODY, NOW, OTHER, SELF, broker, fetched, follower, leader, log_of, run_of
 
 CONTROLLER = Epoch(3)
@@ -94,7 +95,7 @@ def test_a_replica_is_stopped_or_given_up() -> None:
 
 def shrinking() -> tuple[ZkReplica[RecordLog], AlterPartitionRequest]:
     partition = leader(log_of(5, 5), 1, follower_ends={OTHER: fetched(2)})
-    step = consider_shrinking(broker(BROKER_2_0), partition, 10**9)
+    step = consider_shrinking(broker(BROKER_2_1), partition, MonotonicMs(10**9))
     (effect,) = step.effects
     assert isinstance(effect, WriteIsr)
     return ZkReplica(CONTROLLER, step.state), effect.request
@@ -107,5 +108,5 @@ def test_an_isr_is_what_was_written(written: bool, isr: set[BrokerId], version: 
     assert write.state == LeaderAndIsr(SELF, EPOCH, frozenset({SELF, OTHER}))
     assert (write.controller_epoch, write.expected_partition_epoch) == (CONTROLLER, 7)
     response = outcome_of(request, write, written)
-    after = handle_alter_partition_response(broker(BROKER_2_0), before.partition, request, response, NOW).state
+    after = handle_alter_partition_response(broker(BROKER_2_1), before.partition, request, response, NOW).state
     assert (after.isr.isr == isr, after.isr.partition_epoch, len(after.isr.pending_isr)) == (True, version, 0)

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spec.messages.administration.elect_leaders import ElectLeadersRequest
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest
-from spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
-from spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
-from spec.metadata import NOBODY
-from spec.releases.zookeeper import ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2, ZK_RELEASES
-from spec.step import Reply, Send
-from spec.values import (
+from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from kspec.spec.messages.zookeeper_era.controlled_shutdown import ControlledShutdownRequest
+from kspec.spec.messages.zookeeper_era.leader_and_isr import LeaderAndIsrRequest
+from kspec.spec.messages.zookeeper_era.stop_replica import StopReplicaRequest
+from kspec.spec.metadata import NOBODY
+from kspec.spec.releases.zookeeper import ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2, ZK_RELEASES
+from kspec.spec.step import Reply, Send
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_LEADER,
     BrokerEpoch,
@@ -23,10 +23,11 @@ from spec.values import (
     Epoch,
     Error,
     LeaderAndIsr,
+    MonotonicMs,
     PartitionEpoch,
     PartitionId,
 )
-from spec.zookeeper.controller import (
+from kspec.spec.zookeeper.controller import (
     ZkControllerState,
     ZkPartition,
     ZkStep,
@@ -42,12 +43,12 @@ from spec.zookeeper.controller import (
     refuse_alter_partition,
     zk_partition_of,
 )
-from spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, isr_write, write_partition
-from spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol, ZkControllerSettings
+from kspec.spec.zookeeper.node import ConditionalWrite, NodeCreation, PartitionNode, isr_write, write_partition
+from kspec.spec.zookeeper.protocol import LiveBroker, ZkController, ZkControllerProtocol, ZkControllerSettings
 from tests.spec.controller_driver import ids, order
 
 PARTITION = PartitionId(0)
-NOW = 0
+NOW = MonotonicMs(0)
 by_version = pytest.mark.parametrize("rules", ZK_RELEASES, ids=lambda rules: rules.name)
 
 
@@ -337,6 +338,30 @@ def propose(zookeeper: ZooKeeper, request: AlterPartitionRequest) -> Any:
     if zookeeper.take(step) != Error.NONE:
         return refuse_alter_partition(request)
     return next(effect.message for effect in step.effects if isinstance(effect, Reply))
+
+
+@pytest.mark.parametrize(
+    ("members", "changes", "error"),
+    [
+        ((1, 2), {}, Error.NONE),
+        ((1, 2, 3), {}, Error.NONE),
+        ((1, 2), {"broker_epoch": BrokerEpoch(9)}, Error.STALE_BROKER_EPOCH),
+        ((1, 2), {"leader_epoch": Epoch(-1)}, Error.FENCED_LEADER_EPOCH),
+    ],
+)
+def test_a_proposal_is_about_its_own_partition(members: tuple[int, ...], changes: dict[str, Any], error: Error) -> None:
+    """The controller has two partitions, and the second is meant: in what is written, and in each answer."""
+    zookeeper, other = ZooKeeper(), PartitionId(1)
+    entries = zookeeper.state.partitions
+    state = zookeeper.state._replace(partitions=(*entries, entries[0]._replace(partition_id=other)))
+    request = proposal(*members, partition_id=other, **changes)
+    step = handle_alter_partition(zookeeper.controller, state, request, NOW)
+    answer = next(effect.message for effect in step.effects if isinstance(effect, Reply))
+    assert isinstance(answer, AlterPartitionResponse)
+    assert (answer.error, answer.partition_id) == (error, other)
+    assert {effect.partition_id for effect in step.effects if isinstance(effect, ConditionalWrite)} <= {other}
+    assert zk_partition_of(step.state, PARTITION) == entries[0]
+    assert refuse_alter_partition(request).partition_id == other
 
 
 def test_a_proposal_is_written() -> None:

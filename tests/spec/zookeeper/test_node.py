@@ -2,8 +2,8 @@
 
 import pytest
 
-from spec.releases.zookeeper import ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2
-from spec.values import (
+from kspec.spec.releases.zookeeper import ZK_0_10, ZK_1_1, ZK_2_1, ZK_2_2
+from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NO_LEADER,
@@ -15,9 +15,9 @@ from spec.values import (
     PartitionEpoch,
     PartitionId,
 )
-from spec.zookeeper.node import ConditionalWrite, PartitionNode, isr_write, was_written, write_partition, written_node
-from spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
-from spec.zookeeper.rules import (
+from kspec.spec.zookeeper.node import ConditionalWrite, PartitionNode, isr_write, was_written, write_partition, written_node
+from kspec.spec.zookeeper.protocol import LiveBroker, ZkControllerProtocol
+from kspec.spec.zookeeper.rules import (
     check_controller_epoch,
     check_request_epoch,
     elect_for_reassignment,

@@ -19,16 +19,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import model_check
-import spec
-from model_check.cli import main as cli
-from model_check.core.exploration import CheckpointError, Checkpointing, Exploration, Limits, Progress
-from model_check.core.model import Model
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled import checkpoint, explore, layout, search, store
-from model_check.engines.compiled.checkpoint import Checkpoint
+from kspec.cli import main as cli
+from kspec.model_check.core.exploration import CheckpointError, CheckpointPlan, Exploration, Limits, Progress
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled import checkpoint, explore, layout, search, store
+from kspec.model_check.engines.compiled.checkpoint import Checkpoint
+from tests.limits.marks import marked
+from tests.limits.turns import Turns
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.toy import counters
+from tests.places import REPOSITORY
 
 KIP_101 = ("kip-101", {"replicas": 2, "max_epoch": 2})
 
@@ -46,7 +47,7 @@ def run(
     """Explore everything, with a checkpoint after each block."""
     sentences = told if told is not None else []
     limits = Limits(stop_at_first=False, report=report, report_every=0)
-    asked = Checkpointing(folder, sentences.append, resume, every) if folder else None
+    asked = CheckpointPlan(folder, sentences.append, resume, every) if folder else None
     return explore(model, model.properties, limits, workers, checkpointing=asked, **more)
 
 
@@ -129,6 +130,7 @@ def test_stopped_after_any_blocks(tmp_path: Path, **drawn: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @MANY_EXAMPLES
 @STOPPED
 def test_stopped_after_any_blocks_often(tmp_path: Path, **drawn: Any) -> None:
@@ -186,7 +188,7 @@ def test_a_violation_that_was_found_is_not_forgotten(tmp_path: Path) -> None:
     model = model_of("truncate-to-hw", {"replicas": 2, "max_epoch": 1})
     properties = [prop for prop in model.properties if prop.name == "StrongIsr"]
     told: list[str] = []
-    asked = Checkpointing(tmp_path, told.append)
+    asked = CheckpointPlan(tmp_path, told.append)
     found = explore(model, properties, Limits(), 1, checkpointing=asked)
     again = explore(model, properties, Limits(), 1, checkpointing=asked._replace(resume=True))
     assert found.stopped_because == again.stopped_because == "a property is violated"
@@ -209,13 +211,13 @@ def test_stopping_for_memory_leaves_a_checkpoint(tmp_path: Path) -> None:
 def test_little_memory_is_taken_by_saving(tmp_path: Path) -> None:
     """States go to the file from where they lie."""
     states = 3_000_000
-    kept_states = store.Store(layout.wide_fields([3, 3]))
+    kept_states = store.StateStore(layout.wide_fields([3, 3]))
     size = kept_states.fields.size
     kept_states.count[:] = states // 64
     for base in kept_states.base.tolist():
         kept_states.content[base * size : (base + states // 64) * size] = 7
     moment = checkpoint.Moment([], 0, [], 0, None, {}, 0.0)
-    keeper = Checkpoint(Checkpointing(tmp_path, print), {})
+    keeper = Checkpoint(CheckpointPlan(tmp_path, print), {})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     keeper.begin(moment, kept_states, [])
     keeper.close()
@@ -272,7 +274,7 @@ def crashing_at(crash_at: int, model: Model, folder: Path, steps: list[str] | No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("all_steps", [False, True])
+@pytest.mark.parametrize("all_steps", marked([False, True], nightly=[True]))
 def test_a_crash_between_any_two_steps_of_saving(tmp_path: Path, all_steps: bool) -> None:
     """Every flush, opening, replacement and removal, and some of the writes, in turn is what does not happen any more."""
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 1})
@@ -310,9 +312,9 @@ def test_a_write_that_was_cut_off_does_not_count(kept: tuple[list[Path], Explora
 
 
 EMERGENCY_S = 900.0
-"""When a process that should have ended long ago is given up, and the test fails."""
+"""The time after which a process that should have ended is given up, and the test fails."""
 
-COMMAND = [sys.executable, "-c", "from model_check.cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from kspec.cli.main import main; main()"]
 
 
 def start(*args: str) -> "subprocess.Popen[str]":
@@ -320,7 +322,7 @@ def start(*args: str) -> "subprocess.Popen[str]":
 
 
 def numbers_in(output: str) -> dict[str, Any]:
-    """What `kspec check --json` printed, except for what may differ: seconds, and which of several shortest traces."""
+    """The output of `kspec check --json`, except for what may differ: seconds, and which of several shortest traces."""
     described = json.loads(output)
     del described["duration_s"]
     for prop in described["properties"]:
@@ -332,7 +334,7 @@ def numbers_in(output: str) -> dict[str, Any]:
 KILLED_AT = """
 import os, signal
 from itertools import count
-from model_check.core import exploration
+from kspec.model_check.core import exploration
 
 def dies(function, at):
     numbers = count(1)
@@ -344,7 +346,7 @@ def dies(function, at):
 
 os.fsync = dies(os.fsync, {flush})
 exploration.Clock.tick = dies(exploration.Clock.tick, {block})
-from model_check.cli.main import main
+from kspec.cli.main import main
 main()
 """
 """A search that kills itself before it flushes a file for the so-and-so-many-th time, or before a block; 0: never."""
@@ -353,7 +355,9 @@ main()
 def wait_for_saves(process: "subprocess.Popen[Any]", folder: Path, which: int) -> None:
     """Wait until so many checkpoints were seen to replace the one before, or the process has ended."""
     seen, ends = None, time.monotonic() + EMERGENCY_S
+    turns = Turns()
     while process.poll() is None and which > 0:
+        turns.go()
         with suppress(FileNotFoundError):
             found = (folder / "manifest.json").stat().st_ino
             which -= found != seen
@@ -383,7 +387,9 @@ def kill_until(kills: int, seed: int, arguments: list[str], folder: Path) -> dic
     expected = numbers_in(start(*command).communicate(timeout=EMERGENCY_S)[0])
     output, problems = folder.parent / "output", folder.parent / "problems"
     counts = {"killed": 0, "with a checkpoint": 0, "amid a save": 0, "ended": 0}
+    turns = Turns()
     while counts["killed"] < kills or not counts["ended"]:
+        turns.go()
         kept_one = (folder / "manifest.json").exists()
         option = ["--resume" if kept_one else "--checkpoint", str(folder), "--checkpoint-interval", "0"]
         way = counts["killed"] % 3 if counts["killed"] < kills else None
@@ -417,6 +423,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_at_random_moments_often(tmp_path: Path) -> None:
     arguments = ["kip-320", "--replicas", "3", "--max-epoch", "1", "--log-size", "2", "--max-records", "2"]
     counts = kill_until(30, 2, arguments, tmp_path / "kept")
@@ -428,14 +435,14 @@ def test_killed_at_random_moments_often(tmp_path: Path) -> None:
 
 STOPPED_AT_FIRST_SAVE = """
 import os
-from model_check.engines.compiled import checkpoint
+from kspec.model_check.engines.compiled import checkpoint
 
 begin = checkpoint.Checkpoint.begin
 def begins(*args):
     begin(*args)
     os.kill(os.getpid(), {sent})
 checkpoint.Checkpoint.begin = begins
-from model_check.cli.main import main
+from kspec.cli.main import main
 main()
 """
 """A search that gets a signal as soon as its first checkpoint is there."""
@@ -623,7 +630,7 @@ def test_when_memory_is_short_kspec_ends_with_3(tmp_path: Path, monkeypatch: pyt
 def of_kip_101(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints") / "of-kip-101"
     model = model_of("kip-101", {"replicas": 2, "max_epoch": 1})
-    explore(model, model.properties, Limits(False, max_states=100), 1, checkpointing=Checkpointing(folder, print))
+    explore(model, model.properties, Limits(False, max_states=100), 1, checkpointing=CheckpointPlan(folder, print))
     return folder
 
 
@@ -668,10 +675,9 @@ def test_another_version_is_refused(
 @pytest.mark.slow
 @pytest.mark.parametrize("edited", ["spec/broker/rules/high_watermark.py", "model_check/models/published/leader.py"])
 def test_other_sources_are_refused(edited: str, of_kip_101: Path, tmp_path: Path) -> None:
-    for package in (spec, model_check):
-        shutil.copytree(package.__path__[0], tmp_path / package.__name__)
+    shutil.copytree(REPOSITORY / "kspec", tmp_path / "kspec")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    path = tmp_path / edited
+    path = tmp_path / "kspec" / edited
     content = path.read_text()
     path.write_text(content.replace(" < ", " <= ") if " < " in content else content + "\n# changed\n")
     assert path.read_text() != content
@@ -682,6 +688,7 @@ def test_other_sources_are_refused(edited: str, of_kip_101: Path, tmp_path: Path
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 2
     assert done.stderr == (

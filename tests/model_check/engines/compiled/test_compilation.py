@@ -1,4 +1,4 @@
-"""Where compiled loops are kept, and what happens where they cannot be kept."""
+"""The folder in which compiled loops are kept, and the outcome where they cannot be kept."""
 
 import errno
 import tempfile
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from numba.core import caching, config
 
-from model_check.core.preparation import COMPILING, watched
-from model_check.engines.compiled.compilation import kernel
+from kspec.model_check.core.preparation import COMPILING, watched
+from kspec.model_check.engines.compiled.compilation import kernel
 
 
 def double(number: int) -> int:

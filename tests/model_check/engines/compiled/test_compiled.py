@@ -1,23 +1,33 @@
 """The compiled engine gives the reference engine's numbers, for every model, setting and number of workers."""
 
+from functools import cache
 from typing import Any
 
 import pytest
 
-from model_check.core.exploration import Exploration, Limits
-from model_check.core.model import Model
-from model_check.engines import reference
-from model_check.engines.compiled import explore, search, tables
-from spec.published.mutants import ISR_MUTANTS, MUTANTS
+from kspec.model_check.core.exploration import Exploration, Limits
+from kspec.model_check.core.model import Model
+from kspec.model_check.engines import reference
+from kspec.model_check.engines.compiled import explore, search, tables
+from kspec.spec.published.mutants import ISR_MUTANTS, MUTANTS
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 
 EVERYTHING = Limits(stop_at_first=False)
 
 
-def assert_like_reference(model: Model, workers: int = 1, limits: Limits = EVERYTHING) -> Exploration:
-    expected = reference.explore(model, model.properties, limits)
-    found = explore(model, model.properties, limits, workers)
-    assert numbers_of(found) == numbers_of(expected)
+Parameters = tuple[tuple[str, Any], ...]
+
+
+@cache
+def numbers_by_reference(name: str, parameters: Parameters) -> dict[str, Any]:
+    model = model_of(name, dict(parameters))
+    return numbers_of(reference.explore(model, model.properties, EVERYTHING))
+
+
+def assert_like_reference(model: Model, workers: int = 1, expected: dict[str, Any] | None = None) -> Exploration:
+    expected = expected or numbers_of(reference.explore(model, model.properties, EVERYTHING))
+    found = explore(model, model.properties, EVERYTHING, workers)
+    assert numbers_of(found) == expected
     for trace in [verdict.trace for verdict in found.verdicts] + [found.deadlock_trace]:
         if trace is not None:
             assert_replays(model, trace)
@@ -58,6 +68,7 @@ def test_isr_mutants(mutant: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("settings of the compiled engine")  # the reference engine's numbers are found once
 @pytest.mark.parametrize(
     ("where", "name", "value"),
     [
@@ -75,8 +86,12 @@ def test_isr_mutants(mutant: str) -> None:
 )
 def test_settings_change_only_speed(where: Any, name: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(where, name, value)
-    assert_like_reference(model_of("kip-101", {"replicas": 2, "max_epoch": 2}), 2)
-    assert_like_reference(model_of("async-isr", {"replicas": 2, "max_partition_epoch": 2}))
+    for model, parameters, workers in (
+        ("kip-101", {"replicas": 2, "max_epoch": 2}, 2),
+        ("async-isr", {"replicas": 2, "max_partition_epoch": 2}, 1),
+    ):
+        expected = numbers_by_reference(model, tuple(parameters.items()))
+        assert_like_reference(model_of(model, parameters), workers, expected)
 
 
 @pytest.mark.parametrize("chosen", ["StrongIsr", "LeaderHasCommittedWithOthers"])
@@ -94,16 +109,6 @@ def test_no_property() -> None:
 
 # ---- counts known from TLC and a hand-written search
 
-GOLDEN = [
-    ("truncate-to-hw", 3, 2, 1, 67_807, 222_711, 21),
-    ("kip-101", 3, 2, 1, 59_788, 187_995, 22),
-    ("kip-279", 3, 2, 1, 60_106, 195_531, 22),
-    ("truncate-to-hw", 2, 2, 2, 10_131, 24_458, 20),
-    ("kip-101", 2, 2, 2, 9_045, 21_446, 18),
-    ("kip-279", 2, 2, 2, 9_027, 21_876, 18),
-    ("kip-320-first-try", 2, 2, 2, 8_429, 19_386, 18),
-    ("kip-320", 2, 2, 2, 5_973, 11_732, 18),
-]
 LARGE_GOLDEN = [
     ("truncate-to-hw", 3, 2, 2, 1_988_158, 7_491_588, 28),
     ("kip-101", 3, 2, 2, 1_613_089, 5_796_837, 26),
@@ -112,6 +117,8 @@ LARGE_GOLDEN = [
     ("kip-320", 3, 2, 2, 737_794, 1_929_153, 26),
     ("kip-320", 3, 3, 2, 4_093_531, 11_444_787, 31),
 ]
+BY_DAY = LARGE_GOLDEN[4]
+"""The row that any number of workers explores by day, too. All are among the golden rows of the engines."""
 
 
 def assert_golden(row: tuple[str, int, int, int, int, int, int], workers: int) -> None:
@@ -122,14 +129,15 @@ def assert_golden(row: tuple[str, int, int, int, int, int, int], workers: int) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", GOLDEN)
-def test_golden_counts(row: tuple[str, int, int, int, int, int, int]) -> None:
-    assert_golden(row, 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2, 3])
-@pytest.mark.parametrize("row", LARGE_GOLDEN)
+@pytest.mark.parametrize(
+    ("row", "workers"),
+    [
+        pytest.param(row, workers, marks=[] if row is BY_DAY else [pytest.mark.nightly], id=name)
+        for row in LARGE_GOLDEN
+        for workers in (1, 2, 3)
+        for name in ["-".join(map(str, (*row[:4], workers)))]
+    ],
+)
 def test_large_golden_counts(row: tuple[str, int, int, int, int, int, int], workers: int) -> None:
     assert_golden(row, workers)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from model_check.core.exploration import Limits, Progress
-from model_check.engines import reference
-from model_check.engines.compiled import explore, search, store
+from kspec.model_check.core.exploration import Limits, Progress
+from kspec.model_check.engines import reference
+from kspec.model_check.engines.compiled import explore, search, store
 from tests.model_check.engines.comparison import assert_replays, model_of, numbers_of
 
 PARAMETERS = {"replicas": 2, "max_epoch": 2}

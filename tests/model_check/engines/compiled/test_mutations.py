@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from model_check.core.exploration import Limits
-from model_check.core.model import Effect, Local, Model, Slot
-from model_check.engines import reference
-from model_check.engines.compiled import explore, rulebook, tables
-from model_check.engines.compiled.interning import Domain
-from model_check.engines.compiled.kernels import DISABLED, FIRST_ROW, HOLDS
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.model import Effect, Local, Model, Slot
+from kspec.model_check.engines import reference
+from kspec.model_check.engines.compiled import explore, rulebook, tables
+from kspec.model_check.engines.compiled.interning import Domain
+from kspec.model_check.engines.compiled.kernels import DISABLED, FIRST_ROW, HOLDS
 from tests.model_check.engines.comparison import model_of, numbers_of
 
 EVERYTHING = Limits(stop_at_first=False)

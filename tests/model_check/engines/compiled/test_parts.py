@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_check.core.exploration import Limits
-from model_check.core.model import REFUSED, Model, then, when
-from model_check.engines import reference
-from model_check.engines.compiled import explore, tables
-from model_check.engines.compiled.layout import bits_for, compact_fields, wide_fields
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.model import REFUSED, Model, then, when
+from kspec.model_check.engines import reference
+from kspec.model_check.engines.compiled import explore, tables
+from kspec.model_check.engines.compiled.layout import bits_for, compact_fields, wide_fields
 from tests.model_check.engines.comparison import assert_replays, numbers_of
 
 EVERYTHING = Limits(stop_at_first=False)

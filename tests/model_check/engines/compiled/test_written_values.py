@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_check.core.exploration import Limits
-from model_check.engines import reference
-from model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
-from spec.log.record_log import RecordLog
-from spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Record
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.engines import reference
+from kspec.model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, Error, LeaderAndIsr, Record
 from tests.model_check.engines.comparison import SMALL_MODELS, model_of
 
 
@@ -33,7 +33,7 @@ class Box:
 
 
 @dataclasses.dataclass(frozen=True)
-class Counted:
+class CountedValue:
     content: int
     twice: int = dataclasses.field(init=False, default=0)
 
@@ -89,18 +89,18 @@ def test_what_is_written_can_be_read_by_people() -> None:
     assert value_as_text(Colour.RED) == '{"tests.model_check.engines.compiled.test_written_values:Colour":"RED"}'
 
 
-@pytest.mark.parametrize("value", [1.5, [1], {1: 2}, {1}, object(), len, Record, Counted(1), (1, b"x")])
+@pytest.mark.parametrize("value", [1.5, [1], {1: 2}, {1}, object(), len, Record, CountedValue(1), (1, b"x")])
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(UnknownValueError):
         value_as_text(value)
 
 
 def test_a_class_that_could_not_be_found_again_is_refused() -> None:
-    class Hidden(NamedTuple):
+    class HiddenField(NamedTuple):
         content: int
 
-    with pytest.raises(UnknownValueError, match="Hidden"):
-        value_as_text(Hidden(1))
+    with pytest.raises(UnknownValueError, match="HiddenField"):
+        value_as_text(HiddenField(1))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_class_that_could_not_be_found_again_is_refused() -> None:
         '{"builtins:eval":["1"]}',
         '{"subprocess:Popen":["true"]}',
         '{"pathlib:Path":["x"]}',
-        '{"model_check.cli.main:Path":["x"]}',
+        '{"kspec.cli.main:Path":["x"]}',
         '{"spec.values:Record.__class__":["x"]}',
         '{"spec.values:Record":[1]}',
         '{"spec.values:Error":"NO_SUCH_ERROR"}',

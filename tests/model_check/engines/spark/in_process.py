@@ -36,7 +36,7 @@ class _Dataset:
 
 
 class Context:
-    """What the engine uses of `pyspark.SparkContext`."""
+    """The part of `pyspark.SparkContext` that the engine uses."""
 
     defaultParallelism = 2  # noqa: N815
     master = "local[2]"

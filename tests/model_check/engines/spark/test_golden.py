@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
+pytest.importorskip("pyspark", reason="engine spark is not installed: .venv/bin/pip install -e '.[spark]'")
 
-from model_check.core.exploration import Limits
-from model_check.engines.spark import engine
-from model_check.engines.spark.session import SparkSettings
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.engines.spark import engine
+from kspec.model_check.engines.spark.session import SparkSettings
+from kspec.model_check.models import MODELS
 from tests.model_check.models.test_golden import ROWS, assert_is_row, row_name
 
 ON_SPARK = {1: "kip-320-2-2-2-1", 2: "async-isr-3-2-2", 7: "truncate-to-hw-2-2-2-1"}
@@ -21,7 +21,10 @@ ON_SPARK = {1: "kip-320-2-2-2-1", 2: "async-isr-3-2-2", 7: "truncate-to-hw-2-2-2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("partitions", "name"), ON_SPARK.items())
+@pytest.mark.parametrize(
+    ("partitions", "name"),
+    [pytest.param(*each, marks=[pytest.mark.nightly] if each[0] == 1 else []) for each in ON_SPARK.items()],
+)
 def test_spark_gives_the_numbers_of_other_checkers(spark: Any, partitions: int, name: str) -> None:
     (row,) = [row for row in ROWS if row_name(row) == name]
     model = MODELS[row["model"]].build(row["parameters"])

@@ -17,23 +17,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.limits.marks import marked
 from tests.places import REPOSITORY
 
-pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
+pytest.importorskip("pyspark", reason="engine spark is not installed: .venv/bin/pip install -e '.[spark]'")
 
-from model_check.core.exploration import CheckpointError, Checkpointing, Exploration, Limits, Verdict
-from model_check.core.model import Model
-from model_check.core.symmetry import Symmetry
-from model_check.engines import compiled
-from model_check.engines.compiled.checkpoint import identity
-from model_check.engines.spark import engine, head
-from model_check.engines.spark.checkpoint import Checkpoint
-from model_check.engines.spark.java import LAUNCHER_HOME, Java, NoJavaError, find_java, launched
-from model_check.engines.spark.session import SparkError, SparkSettings, collected
-from model_check.engines.spark.shuffles import SparkExploration
-from model_check.engines.spark.worker import tasks
-from model_check.engines.spark.worker.runs import Folder, Piece
-from model_check.engines.spark.worker.transport import decode, encode, in_order
+from kspec.model_check.core.exploration import CheckpointError, CheckpointPlan, Exploration, Limits, Verdict
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines import compiled
+from kspec.model_check.engines.compiled.checkpoint import identity
+from kspec.model_check.engines.spark import engine, head
+from kspec.model_check.engines.spark.checkpoint import SparkCheckpoint
+from kspec.model_check.engines.spark.java import LAUNCHER_HOME, Java, NoJavaError, find_java, launched
+from kspec.model_check.engines.spark.session import SparkError, SparkSettings, collected
+from kspec.model_check.engines.spark.shuffles import SparkExploration
+from kspec.model_check.engines.spark.worker import tasks
+from kspec.model_check.engines.spark.worker.runs import Folder, Piece
+from kspec.model_check.engines.spark.worker.transport import decode, encode, in_order
+from tests.limits.turns import Turns
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.engines.spark.in_process import Context
@@ -201,7 +203,7 @@ def test_the_launcher_leaves_out_the_module_that_small_runtimes_lack(tmp_path: P
     environment = {**os.environ, **launched(Java(real, 17))}
     arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"]
     launcher = LAUNCHER_HOME / "bin" / "java"
-    done = subprocess.run([launcher, *arguments], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([launcher, *arguments], env=environment, capture_output=True, text=True, check=True, timeout=600)
     assert done.stdout.splitlines() == ["-Xmx1g", "-cp", "a b", "Main"]
 
 
@@ -210,7 +212,7 @@ def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_292\"' >&2\n")
     old.chmod(0o755)
-    monkeypatch.setattr("model_check.engines.spark.java._candidates", lambda: iter([old]))
+    monkeypatch.setattr("kspec.model_check.engines.spark.java._candidates", lambda: iter([old]))
     with pytest.raises(NoJavaError, match=r"needs Java 17 or later; found .*bin/java \(is Java 8\); set JAVA_HOME"):
         find_java()
 
@@ -308,7 +310,9 @@ def test_a_killed_worker_loses_nothing(spark: Any) -> None:
     over = threading.Event()
 
     def kill_now_and_then() -> None:
+        turns = Turns()
         while not over.wait(0.2) and len(killed) < 2:
+            turns.go()
             workers = _workers_of(spark)
             if workers:
                 os.kill(workers[0], signal.SIGKILL)
@@ -320,7 +324,7 @@ def test_a_killed_worker_loses_nothing(spark: Any) -> None:
         found = engine.explore(model, model.properties, EVERYTHING, SparkSettings(partitions=4, driver_states=0))
     finally:
         over.set()
-        killer.join()
+        killer.join(timeout=600)
     assert killed
     assert numbers_of(found) == expected(model)
 
@@ -344,25 +348,25 @@ def _workers_of(context: Any) -> list[int]:
 STOPPED_AT_SAVE = """
 import os
 from itertools import count
-from model_check.engines.spark import checkpoint
+from kspec.model_check.engines.spark import checkpoint
 
-save, saves = checkpoint.Checkpoint.save, count(1)
+save, saves = checkpoint.SparkCheckpoint.save, count(1)
 def saves_and_stops(*args, **more):
     save(*args, **more)
     if next(saves) == 6:
         os.kill(os.getpid(), {sent})
-checkpoint.Checkpoint.save = saves_and_stops
-from model_check.cli.main import main
+checkpoint.SparkCheckpoint.save = saves_and_stops
+from kspec.cli.main import main
 main()
 """
 """A driver that gets a signal when it has written its sixth checkpoint."""
 
 EMERGENCY_S = 900.0
-"""When a process that should have ended long ago is given up, and the test fails."""
+"""The time after which a process that should have ended is given up, and the test fails."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("sent", marked([signal.SIGKILL, signal.SIGTERM], nightly=[signal.SIGTERM]))
 def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp_path: Path) -> None:
     arguments = ["async-isr", "--replicas", "2", "--max-offset", "2", "--max-partition-epoch", "2", "--all", "--json"]
     folder = str(tmp_path / "checkpoints")
@@ -382,11 +386,13 @@ def test_a_driver_that_was_stopped_goes_on_with_resume(sent: signal.Signals, tmp
         check=False,
     )
     status = stopped.returncode
-    command = [sys.executable, "-m", "model_check.cli.submit", *options]
+    command = [sys.executable, "-m", "kspec.cli.submit", *options]
     assert status == (-signal.SIGKILL if sent == signal.SIGKILL else 3)
     assert not list(temporary.glob("*java*")), "Spark's way to Java is left behind"
     assert 4 <= _levels_in(manifest) < 12
-    done = subprocess.run([*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "--resume", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     known, found = expected(model), json.loads(done.stdout)
@@ -409,12 +415,12 @@ def _levels_in(manifest: Path) -> int:
 
 
 def _interrupted(model: Model, folder: Path, states: int) -> Exploration:
-    return _with_checkpoint(model, Checkpointing(folder, lambda _: None, every=0.0), Limits(False, states))
+    return _with_checkpoint(model, CheckpointPlan(folder, lambda _: None, every=0.0), Limits(False, states))
 
 
-def _with_checkpoint(model: Model, asked: Checkpointing, limits: Limits, driver_states: int = 0) -> Exploration:
+def _with_checkpoint(model: Model, asked: CheckpointPlan, limits: Limits, driver_states: int = 0) -> Exploration:
     asked_for = Exploration(model, "spark", [Verdict(prop) for prop in model.properties])
-    checkpoint = Checkpoint(asked, identity(asked_for))
+    checkpoint = SparkCheckpoint(asked, identity(asked_for))
     settings = SparkSettings(partitions=None if asked.resume else 3, driver_states=driver_states)
     with engine.states_folder(settings, Context(), checkpoint) as folder:
         return engine.SparkSearch(model, model.properties, limits, settings, None, Context(), folder, checkpoint).run()
@@ -424,14 +430,14 @@ def test_a_checkpoint_is_resumed_with_the_numbers_of_an_undisturbed_run(tmp_path
     model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
     stopped = _interrupted(model, tmp_path, 60)
     assert not stopped.complete
-    resumed = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, resume=True), EVERYTHING)
+    resumed = _with_checkpoint(model, CheckpointPlan(tmp_path, lambda _: None, resume=True), EVERYTHING)
     assert numbers_of(resumed) == expected(model)
 
 
 @pytest.mark.parametrize("driver_states", [4, 1000])
 def test_levels_of_the_driver_are_in_its_checkpoints(tmp_path: Path, driver_states: int) -> None:
     model = model_of("async-isr", {"replicas": 2, "max_offset": 2, "max_partition_epoch": 2})
-    asked = Checkpointing(tmp_path, lambda _: None, every=1000.0)
+    asked = CheckpointPlan(tmp_path, lambda _: None, every=1000.0)
     assert numbers_of(_with_checkpoint(model, asked, EVERYTHING, driver_states)) == expected(model)
     resumed = _with_checkpoint(model, asked._replace(resume=True), EVERYTHING)
     assert numbers_of(resumed) == expected(model)
@@ -447,10 +453,10 @@ def test_an_interrupted_search_is_resumed(tmp_path: Path, monkeypatch: pytest.Mo
         return collected(tasks)
 
     monkeypatch.setattr(engine, "collected", interrupted)
-    stopped = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, every=1000.0), EVERYTHING)
+    stopped = _with_checkpoint(model, CheckpointPlan(tmp_path, lambda _: None, every=1000.0), EVERYTHING)
     assert (stopped.complete, stopped.stopped_because) == (False, "interrupted")
     assert 1 < stopped.distinct_states < expected(model)["distinct"]
-    resumed = _with_checkpoint(model, Checkpointing(tmp_path, lambda _: None, resume=True), EVERYTHING)
+    resumed = _with_checkpoint(model, CheckpointPlan(tmp_path, lambda _: None, resume=True), EVERYTHING)
     assert numbers_of(resumed) == expected(model)
 
 
@@ -471,7 +477,7 @@ def test_a_checkpoint_of_something_else_or_damaged_is_refused(tmp_path: Path) ->
     _interrupted(model, tmp_path, 5)
     with pytest.raises(CheckpointError, match="holds a checkpoint already"):
         _interrupted(model, tmp_path, 5)
-    again = Checkpointing(tmp_path, lambda _: None, resume=True)
+    again = CheckpointPlan(tmp_path, lambda _: None, resume=True)
     with pytest.raises(CheckpointError, match="other parameters: limit 6, not 7"):
         _with_checkpoint(counters(7), again, EVERYTHING)
     states = next((tmp_path / "states").iterdir())

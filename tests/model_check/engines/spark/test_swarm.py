@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
+pytest.importorskip("pyspark", reason="engine spark is not installed: .venv/bin/pip install -e '.[spark]'")
 
-from model_check.engines.simulation.simulate import Plan, Simulation, simulate
-from model_check.engines.spark import swarm
-from model_check.models import MODELS
-from model_check.reports import mutants, mutants_on_spark
+from kspec.model_check.engines.simulation.simulate import Simulation, WalkPlan, simulate
+from kspec.model_check.engines.spark import swarm
+from kspec.model_check.models import MODELS
+from kspec.model_check.reports import mutants, mutants_on_spark
 from tests.model_check.commands import Command
 from tests.model_check.engines.spark.in_process import Context
 
@@ -29,7 +29,7 @@ def outcome_of(simulation: Simulation) -> dict[str, Any]:
 @pytest.mark.parametrize("tasks", [1, 3, 1000])
 def test_walks_do_not_depend_on_how_they_are_spread(tasks: int) -> None:
     model = MODELS["kip-101"].build({"replicas": 2})
-    plan = Plan(seed=8, traces=300, depth=40, weights={model.action_names[0]: 3})
+    plan = WalkPlan(seed=8, traces=300, depth=40, weights={model.action_names[0]: 3})
     if tasks > plan.traces:
         plan = plan._replace(traces=7)
     spread = swarm.simulate_on(Context(), model, model.properties, plan, tasks)
@@ -41,8 +41,8 @@ def test_walks_do_not_depend_on_how_they_are_spread(tasks: int) -> None:
 
 def test_walks_can_begin_anywhere() -> None:
     model = MODELS["async-isr"].build({"replicas": 2})
-    parts = [simulate(model, [], Plan(5, traces, 20, first=first), workers=1) for first, traces in ((0, 30), (30, 50))]
-    together = simulate(model, [], Plan(5, 80, 20), workers=1)
+    parts = [simulate(model, [], WalkPlan(5, traces, 20, first=first), workers=1) for first, traces in ((0, 30), (30, 50))]
+    together = simulate(model, [], WalkPlan(5, 80, 20), workers=1)
     assert np.array_equal(sum(part.taken for part in parts), together.taken)
     assert np.array_equal(sum(part.lengths for part in parts), together.lengths)
 

@@ -12,17 +12,18 @@ import pytest
 
 from tests.places import DOCS
 
-pytest.importorskip("pyspark", reason="engine spark is not installed: pip install 'kafka-replication-spec[spark]'")
+pytest.importorskip("pyspark", reason="engine spark is not installed: .venv/bin/pip install -e '.[spark]'")
 
 import itf_py
 import pyarrow.parquet
 
-from model_check.core.exploration import Exploration, Limits, Trace
-from model_check.core.model import Model, State
-from model_check.engines.spark import engine
-from model_check.engines.spark.session import SparkError, SparkSettings
-from model_check.models import MODELS
-from model_check.reports.coverage import covering_traces, model_of, mutants_of
+from kspec.model_check.core.exploration import Exploration, Limits, Trace
+from kspec.model_check.core.model import Model, State
+from kspec.model_check.engines.spark import engine
+from kspec.model_check.engines.spark.session import SparkError, SparkSettings
+from kspec.model_check.models import MODELS
+from kspec.model_check.reports.coverage import covering_traces, model_of, mutants_of
+from tests.limits.turns import Turns
 from tests.model_check.commands import Command
 from tests.model_check.engines.spark.in_process import Context
 from tests.model_check.toy import counters
@@ -36,7 +37,9 @@ PAGE = DOCS / "spark.md"
 def reachable(model: Model) -> Iterator[State]:
     """Every reachable state, by the model's own functions alone."""
     seen, queue = {model.initial}, deque([model.initial])
+    turns = Turns()
     while queue:
+        turns.go()
         state = queue.popleft()
         yield state
         for action in model.actions:

@@ -4,39 +4,39 @@ from typing import Any
 
 import pytest
 
-from model_check.models.kafka.reductions import image_for
-from model_check.models.kafka.values import (
+from kspec.model_check.models.kafka.reductions import image_for
+from kspec.model_check.models.kafka.values import (
     NO_EXCHANGE,
     NO_MEMORY,
     NO_TOPIC,
     NOTHING_LATE,
     NOTHING_SEEN,
-    Clients,
-    Cluster,
-    Exchange,
+    AlterPartitionExchange,
+    ClientKnowledge,
     Image,
     LateFetch,
     Memory,
-    Placed,
+    ModelController,
+    PlacedRecord,
     Process,
-    Topic,
-    Under,
+    RequestState,
+    TopicRegistration,
 )
-from model_check.models.kafka.words import reading_in_words
-from model_check.models.parts import NO_ROLE, Role
-from model_check.traces.encode import in_words
-from spec.broker.partition import WaitingProduce
-from spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
-from spec.broker.rules.followers import Follower, FollowerState
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
-from spec.broker.rules.produce import AppendedRecords
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG
-from spec.messages.alter_partition import IsrMember
-from spec.messages.fetch import FetchPosition, FetchResponse
-from spec.metadata import BrokerRegistration, LeaderRecoveryState
-from spec.values import (
+from kspec.model_check.models.kafka.words import reading_in_words
+from kspec.model_check.models.parts import NO_ROLE, Role
+from kspec.model_check.traces.encode import in_words
+from kspec.spec.broker.partition import WaitingProduce
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING, FetchState, FetchStatus
+from kspec.spec.broker.rules.followers import Follower, FollowerState
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
+from kspec.spec.broker.rules.produce import AppendedRecords
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.messages.alter_partition import IsrMember
+from kspec.spec.messages.fetch import FetchPosition, FetchResponse
+from kspec.spec.metadata import BrokerRegistration, LeaderRecoveryState
+from kspec.spec.values import (
     NO_LEADER,
     BrokerEpoch,
     BrokerId,
@@ -54,7 +54,7 @@ def ids(*brokers: int) -> frozenset[BrokerId]:
     return frozenset(map(BrokerId, brokers))
 
 
-TOPIC = Topic(ids(1, 2), ids(1), BrokerId(1), Epoch(2), PartitionEpoch(3))
+TOPIC = TopicRegistration(ids(1, 2), ids(1), BrokerId(1), Epoch(2), PartitionEpoch(3))
 RECORD = Record(1, Epoch(0))
 FIRST = BrokerRegistration(BrokerId(1), BrokerEpoch(1), Incarnation(1), fenced=False)
 AGAIN = BrokerRegistration(BrokerId(2), BrokerEpoch(2), Incarnation(2), fenced=True)
@@ -76,7 +76,7 @@ RUNS = BrokerLifecycle(BrokerId(1), Incarnation(1), BrokerState.RUNNING, BrokerE
             "1 leads in epoch 2, ISR {1}, partition epoch 3, adding {3}, removing {1}",
         ),
         (
-            Cluster(TOPIC, frozenset({FIRST, AGAIN}), ids(1)),
+            ModelController(TOPIC, frozenset({FIRST, AGAIN}), ids(1)),
             "1 leads in epoch 2, ISR {1}, partition epoch 3, fenced {2}, broker epoch of 2 is 2, leaving {1}",
         ),
         (
@@ -115,18 +115,25 @@ RUNS = BrokerLifecycle(BrokerId(1), Incarnation(1), BrokerState.RUNNING, BrokerE
         (Process(False, RUNS), "down"),
         (Process(False, RUNS, noted=BrokerEpoch(1)), "down, stopped in order in broker epoch 1"),
         (NO_EXCHANGE, "none"),
-        (Exchange(Under.SENT, PROPOSED, NO_EXCHANGE.response), "ISR {1} on partition epoch 3 is under way"),
         (
-            Exchange(Under.ANSWERED, PROPOSED, NO_EXCHANGE.response._replace(partition_epoch=PartitionEpoch(4))),
+            AlterPartitionExchange(RequestState.SENT, PROPOSED, NO_EXCHANGE.response),
+            "ISR {1} on partition epoch 3 is under way",
+        ),
+        (
+            AlterPartitionExchange(
+                RequestState.ANSWERED, PROPOSED, NO_EXCHANGE.response._replace(partition_epoch=PartitionEpoch(4))
+            ),
             "ISR {1} on partition epoch 3 was granted, partition epoch 4",
         ),
         (
-            Exchange(Under.ANSWERED, PROPOSED, NO_EXCHANGE.response._replace(error=Error.INELIGIBLE_REPLICA)),
+            AlterPartitionExchange(
+                RequestState.ANSWERED, PROPOSED, NO_EXCHANGE.response._replace(error=Error.INELIGIBLE_REPLICA)
+            ),
             "ISR {1} on partition epoch 3 was refused: INELIGIBLE_REPLICA",
         ),
         (NOTHING_SEEN, "none"),
         (
-            Clients(frozenset({Placed(Offset(0), RECORD)}), frozenset({Placed(Offset(0), RECORD)})),
+            ClientKnowledge(frozenset({PlacedRecord(Offset(0), RECORD)}), frozenset({PlacedRecord(Offset(0), RECORD)})),
             "acknowledged m1(e0) at 0, readable m1(e0) at 0",
         ),
     ],
@@ -136,12 +143,12 @@ def test_in_words(value: Any, words: str) -> None:
 
 
 LATE = NOTHING_LATE._replace(
-    state=Under.SENT,
+    state=RequestState.SENT,
     leader=BrokerId(1),
     asked_in=Epoch(0),
     request=NOTHING_LATE.request._replace(fetch=FetchPosition(Epoch(0), Offset(1), Epoch(0))),
 )
-ANSWERED = LATE._replace(state=Under.ANSWERED, awaited=True)
+ANSWERED = LATE._replace(state=RequestState.ANSWERED, awaited=True)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +179,9 @@ def test_a_late_fetch_in_words(late: LateFetch, words: str) -> None:
 
 
 def test_what_is_still_to_read_in_words() -> None:
-    cluster = Cluster(TOPIC, frozenset({FIRST}))
+    cluster = ModelController(TOPIC, frozenset({FIRST}))
     before, leads, follows = (
-        image_for(BrokerId(3), Cluster(NO_TOPIC, frozenset()), remembers=False),
+        image_for(BrokerId(3), ModelController(NO_TOPIC, frozenset()), remembers=False),
         image_for(BrokerId(1), cluster, remembers=False),
         image_for(BrokerId(3), cluster, remembers=False),
     )

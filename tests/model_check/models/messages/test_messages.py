@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from model_check.core.exploration import Exploration, Limits
-from model_check.core.model import Model
-from model_check.core.parameters import ParameterError
-from model_check.core.symmetry import Symmetry
-from model_check.engines import compiled
-from model_check.engines.explorer import explorer
-from model_check.models import MODELS
-from model_check.models.messages.values import NOT_REMEMBERED, KnownFollower
-from spec.broker.rules.followers import FollowerState
+from kspec.model_check.core.exploration import Exploration, Limits
+from kspec.model_check.core.model import Model
+from kspec.model_check.core.parameters import ParameterError
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines import compiled
+from kspec.model_check.engines.explorer import explorer
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.messages.values import NOT_REMEMBERED, KnownFollower
+from kspec.spec.broker.rules.followers import FollowerState
 from tests.counts import count_of
 
 POWER_LOSS = {"min_isr": 2, "unclean_shutdowns": 1}

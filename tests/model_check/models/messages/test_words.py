@@ -2,20 +2,20 @@
 
 import pytest
 
-from model_check.models import MODELS
-from model_check.models.messages import board  # noqa: F401 (makes traces know the words of values)
-from model_check.models.messages.values import (
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.messages import board  # noqa: F401 (makes traces know the words of values)
+from kspec.model_check.models.messages.values import (
     FROM_THE_START,
     NOT_DECIDED,
     NOT_FENCED,
     UNKNOWN,
     KnownFollower,
     PartitionState,
-    Registered,
     RegisteredAt,
+    RegistrationState,
 )
-from model_check.traces.encode import in_words
-from spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch
+from kspec.model_check.traces.encode import in_words
+from kspec.spec.values import NO_LEADER, BrokerEpoch, BrokerId, Epoch, Offset, PartitionEpoch
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 
@@ -33,8 +33,8 @@ ONE, TWO = BrokerId(1), BrokerId(2)
             "nobody leads in epoch 2, ISR {2}, partition epoch 4",
         ),
         (NOT_FENCED, "none"),
-        (Registered(BrokerEpoch(2), fenced=True), "broker epoch 2, fenced"),
-        (Registered(BrokerEpoch(2)), "broker epoch 2"),
+        (RegistrationState(BrokerEpoch(2), fenced=True), "broker epoch 2, fenced"),
+        (RegistrationState(BrokerEpoch(2)), "broker epoch 2"),
         (FROM_THE_START, "none"),
         (RegisteredAt(PartitionEpoch(1), Epoch(0)), "partition epoch 1, leader epoch 0"),
         (UNKNOWN, "none"),

@@ -1,23 +1,24 @@
-"""Which batches of producers are refused, from their headers."""
+"""Refusals of producers' batches, from their headers."""
 
 from typing import Any
 
 import pytest
 
-from spec.broker.clients.batches import (
-    BatchLimits,
+from kspec.spec.broker.clients.batches import (
+    Framing,
     ProduceTerms,
     ReceivedBatch,
     answered_log_start,
-    check_batch_for_log,
+    check_all_framings,
     check_batch_of_request,
     check_framing,
     check_received_batch,
     check_request_records,
-    check_timestamp,
     check_transactional,
+    fails_as_a_whole,
+    of_copies,
 )
-from spec.values import Error, Offset, ProducerId
+from kspec.spec.values import Error, Offset, ProducerId
 
 GOOD = ReceivedBatch(
     size=100,
@@ -59,6 +60,7 @@ def test_a_request_has_one_batch_and_old_ones_no_zstd() -> None:
     assert check_request_records(6, GOOD._replace(codec=7)) == Error.UNKNOWN_SERVER_ERROR
     assert check_request_records(7, GOOD._replace(codec=4)) == Error.NONE
     assert check_request_records(9, GOOD._replace(more=True)) == Error.INVALID_RECORD
+    assert check_request_records(9, GOOD._replace(behind=Error.CORRUPT_MESSAGE)) == Error.CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,7 @@ def test_a_request_has_one_batch_and_old_ones_no_zstd() -> None:
         ({"record_count": -2}, Error.INVALID_RECORD),
         ({"control": True}, Error.INVALID_RECORD),
         ({"producer_id": ProducerId(4)}, Error.INVALID_RECORD),
+        ({"producer_id": ProducerId(-4)}, Error.NONE),
         ({"producer_id": ProducerId(4), "base_sequence": 0}, Error.NONE),
         ({"base_offset": 1, "size": 5000, "intact": False}, Error.INVALID_RECORD),
         ({"size": 5000, "intact": False}, Error.MESSAGE_TOO_LARGE),
@@ -81,14 +84,6 @@ def test_a_request_has_one_batch_and_old_ones_no_zstd() -> None:
 )
 def test_the_first_error_of_a_batch_counts(change: dict[str, Any], error: Error) -> None:
     assert check_received_batch(GOOD._replace(**change), max_size=1000) == error
-
-
-def test_timestamps_are_near_the_brokers_time() -> None:
-    assert check_timestamp(-1, 5000, 0, 0) == Error.NONE
-    assert check_timestamp(4000, 5000, 1000, 0) == Error.NONE
-    assert check_timestamp(3999, 5000, 1000, 0) == Error.INVALID_TIMESTAMP
-    assert check_timestamp(5500, 5000, 0, 500) == Error.NONE
-    assert check_timestamp(5501, 5000, 0, 500) == Error.INVALID_TIMESTAMP
 
 
 def test_a_transactional_batch_needs_a_transaction() -> None:
@@ -121,10 +116,41 @@ def test_the_first_error_before_any_log_is_asked(
     assert check_batch_of_request(terms, GOOD._replace(**change), internal) == error
 
 
-def test_the_first_error_of_a_batch_about_to_be_appended() -> None:
-    limits = BatchLimits(1000, 100, 100)
-    late = GOOD._replace(max_timestamp=5000)
-    assert check_batch_for_log(late, limits, now=5000) == Error.NONE
-    assert check_batch_for_log(late, limits, now=9000) == Error.INVALID_TIMESTAMP
-    assert check_batch_for_log(late, limits._replace(create_time=False), now=9000) == Error.NONE
-    assert check_batch_for_log(late, limits._replace(max_size=1), now=9000) == Error.MESSAGE_TOO_LARGE
+def test_bytes_that_are_no_batch_fail_the_whole_request() -> None:
+    good, cut = Framing(60, 2, True, False), Framing(60, 2, False, False)
+    transactional = Framing(60, 2, True, True)
+    assert check_all_framings([], False) == Error.NONE
+    assert check_all_framings([good, cut, Framing(None, 2, False, False), Framing(60, 1, True, False)], False) == Error.NONE
+    assert check_all_framings([good, Framing(13, 2, True, False)], False) == Error.CORRUPT_MESSAGE
+    assert check_all_framings([good, Framing(60, 3, True, False)], False) == Error.CORRUPT_MESSAGE
+    assert check_all_framings([Framing(2**31 - 13, 2, False, False)], False) == Error.NONE
+    assert check_all_framings([Framing(2**31 - 12, 2, False, False)], False) == Error.UNKNOWN_SERVER_ERROR
+    assert check_all_framings([good, transactional], False) == Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert check_all_framings([good, transactional, Framing(13, 2, True, False)], True) == Error.NONE
+
+
+def test_a_batch_that_fails_its_whole_request() -> None:
+    assert not fails_as_a_whole(9, GOOD)
+    assert fails_as_a_whole(6, GOOD._replace(codec=5))
+    assert not fails_as_a_whole(7, GOOD._replace(codec=5))
+    assert fails_as_a_whole(9, GOOD._replace(size=50))
+    assert not fails_as_a_whole(9, GOOD._replace(size=51))
+    assert not fails_as_a_whole(9, GOOD._replace(size=50, more=True))
+    assert fails_as_a_whole(9, GOOD._replace(behind=Error.UNKNOWN_SERVER_ERROR))
+    assert not fails_as_a_whole(9, GOOD._replace(behind=Error.CORRUPT_MESSAGE))
+
+
+@pytest.mark.parametrize(
+    ("errors", "chosen", "error"),
+    [
+        ([Error.NONE], 0, Error.NONE),
+        ([Error.NONE, Error.NONE], 1, Error.NONE),
+        ([Error.INVALID_RECORD, Error.NONE], 1, Error.INVALID_RECORD),
+        ([Error.NONE, Error.INVALID_RECORD], 0, Error.INVALID_RECORD),
+        ([Error.CORRUPT_MESSAGE, Error.INVALID_RECORD], None, Error.INVALID_RECORD),
+    ],
+)
+def test_of_batches_for_the_same_partition_the_last_right_one_is_appended(
+    errors: list[Error], chosen: int | None, error: Error
+) -> None:
+    assert of_copies(errors) == (chosen, error)

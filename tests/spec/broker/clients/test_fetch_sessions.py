@@ -1,6 +1,6 @@
 """The session of the side that fetches."""
 
-from spec.broker.clients.fetch_sessions import (
+from kspec.spec.broker.clients.fetch_sessions import (
     FIRST_EPOCH,
     NO_SESSION,
     ClientSession,
@@ -8,7 +8,7 @@ from spec.broker.clients.fetch_sessions import (
     after_no_answer,
     waits_after,
 )
-from spec.values import Error
+from kspec.spec.values import Error
 
 
 def test_a_client_goes_on_with_its_session_while_answers_come() -> None:

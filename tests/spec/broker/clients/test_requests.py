@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec.broker.clients.fetch_sessions import (
+from kspec.spec.broker.clients.fetch_sessions import (
     GREATEST_EPOCH,
     NOTHING_SENT,
     FetchContext,
@@ -14,7 +14,7 @@ from spec.broker.clients.fetch_sessions import (
     may_evict,
     next_session_epoch,
 )
-from spec.broker.clients.metadata_requests import (
+from kspec.spec.broker.clients.metadata_requests import (
     Cursor,
     check_cursor,
     check_missing_topic,
@@ -23,11 +23,11 @@ from spec.broker.clients.metadata_requests import (
     entries_that_count,
     page_size,
 )
-from spec.broker.clients.named_partitions import NO_TOPIC, check_isolation_level, check_named_partition
-from spec.broker.clients.offset_requests import UNREADABLE, Question, judge_timestamp
-from spec.broker.clients.versions import Verdict, check_frame_size, judge_content, judge_version
-from spec.broker.rules.produce import check_required_acks
-from spec.values import Error, Offset
+from kspec.spec.broker.clients.named_partitions import NO_TOPIC, check_isolation_level, check_named_partition
+from kspec.spec.broker.clients.offset_requests import UNREADABLE, OffsetQuestion, judge_timestamp
+from kspec.spec.broker.clients.versions import VersionVerdict, check_frame_size, judge_content, judge_version
+from kspec.spec.broker.rules.produce import check_required_acks
+from kspec.spec.values import Error, MonotonicMs, Offset
 
 
 def test_the_session_epoch_says_what_a_fetch_is() -> None:
@@ -61,35 +61,35 @@ def test_what_a_client_knows_is_not_told_again() -> None:
 
 
 def test_an_idle_or_a_smaller_session_makes_room() -> None:
-    assert may_evict(last_used=0, size=9, now=101, least_age=100, new_size=1)
-    assert may_evict(last_used=100, size=1, now=101, least_age=100, new_size=2)
-    assert not may_evict(last_used=100, size=2, now=101, least_age=100, new_size=2)
+    assert may_evict(last_used=MonotonicMs(0), size=9, now=MonotonicMs(101), least_age=100, new_size=1)
+    assert may_evict(last_used=MonotonicMs(100), size=1, now=MonotonicMs(101), least_age=100, new_size=2)
+    assert not may_evict(last_used=MonotonicMs(100), size=2, now=MonotonicMs(101), least_age=100, new_size=2)
 
 
 @pytest.mark.parametrize(
     ("timestamp", "version", "question"),
     [
-        (-1, 1, Question.LATEST),
-        (-2, 1, Question.EARLIEST),
-        (-3, 6, Question.UNSUPPORTED),
-        (-3, 7, Question.LARGEST_TIMESTAMP),
-        (-4, 7, Question.UNSUPPORTED),
-        (-4, 8, Question.EARLIEST),
-        (-5, 9, Question.NOTHING),
-        (-6, 10, Question.UNSUPPORTED),
-        (-6, 11, Question.NOTHING),
-        (0, 1, Question.BY_TIMESTAMP),
+        (-1, 1, OffsetQuestion.LATEST),
+        (-2, 1, OffsetQuestion.EARLIEST),
+        (-3, 6, OffsetQuestion.UNSUPPORTED),
+        (-3, 7, OffsetQuestion.LARGEST_TIMESTAMP),
+        (-4, 7, OffsetQuestion.UNSUPPORTED),
+        (-4, 8, OffsetQuestion.EARLIEST),
+        (-5, 9, OffsetQuestion.NOTHING),
+        (-6, 10, OffsetQuestion.UNSUPPORTED),
+        (-6, 11, OffsetQuestion.NOTHING),
+        (0, 1, OffsetQuestion.BY_TIMESTAMP),
     ],
 )
-def test_negative_timestamps_have_a_meaning(timestamp: int, version: int, question: Question) -> None:
+def test_negative_timestamps_have_a_meaning(timestamp: int, version: int, question: OffsetQuestion) -> None:
     assert judge_timestamp(timestamp, version) == question
 
 
 def test_only_api_versions_may_be_of_an_unknown_version() -> None:
-    assert judge_version(True, False, 3, 2, 5) == Verdict.ANSWER
-    assert judge_version(True, False, 6, 2, 5) == Verdict.CLOSE
-    assert judge_version(True, True, 6, 0, 5) == Verdict.ANSWER_UNSUPPORTED
-    assert judge_version(False, False, 0, 0, 5) == Verdict.CLOSE
+    assert judge_version(True, False, 3, 2, 5) == VersionVerdict.ANSWER
+    assert judge_version(True, False, 6, 2, 5) == VersionVerdict.CLOSE
+    assert judge_version(True, True, 6, 0, 5) == VersionVerdict.ANSWER_UNSUPPORTED
+    assert judge_version(False, False, 0, 0, 5) == VersionVerdict.CLOSE
     assert [check_frame_size(size, 10) for size in (-1, 0, 10, 11)] == [False, True, True, False]
 
 
@@ -127,8 +127,8 @@ def test_there_are_two_isolation_levels() -> None:
 
 
 def test_a_request_that_cannot_be_read_closes_its_connection() -> None:
-    assert judge_content(readable=True) == Verdict.ANSWER
-    assert judge_content(readable=False) == Verdict.CLOSE
+    assert judge_content(readable=True) == VersionVerdict.ANSWER
+    assert judge_content(readable=False) == VersionVerdict.CLOSE
 
 
 def test_records_that_cannot_be_read_have_no_timestamps() -> None:

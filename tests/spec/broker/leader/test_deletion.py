@@ -1,16 +1,16 @@
 """Deleting records from the start of a log (rules R)."""
 
-from spec.broker.effects import LogStartMoved, Persist
-from spec.broker.leader.deletion import (
+from kspec.spec.broker.effects import LogStartMoved, Persist
+from kspec.spec.broker.leader.deletion import (
     answer_deletion,
     apply_retention,
     delete_records,
     handle_delete_records,
     low_watermark_of,
 )
-from spec.broker.rules.offsets import is_deleted
-from spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from spec.values import Error, Offset
+from kspec.spec.broker.rules.offsets import is_deleted
+from kspec.spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kspec.spec.values import Error, Offset
 from tests.spec.broker_driver import NOW, OTHER, SELF, THIRD, broker, fetched, follower, leader, log_of, registered, reply
 
 # ---- deleting: R1, R2

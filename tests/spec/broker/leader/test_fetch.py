@@ -1,14 +1,14 @@
-"""How a leader answers a fetch, and what the high watermark makes of it (rules F, H)."""
+"""Answers of a leader to a fetch, and their dependence on the high watermark (rules F, H)."""
 
 import pytest
 
-from spec.broker.leader.fetch import handle_fetch, read_partition
-from spec.broker.partition import is_under_min_isr
-from spec.broker.rules.followers import Follower, follower_of
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.broker.rules.reading import answers_at_once, leaving_now, may_throttle, readable_replicas
-from spec.messages.fetch import FetchResponse
-from spec.releases.broker import (
+from kspec.spec.broker.leader.fetch import handle_fetch, read_partition
+from kspec.spec.broker.partition import is_under_min_isr
+from kspec.spec.broker.rules.followers import Follower, follower_of
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.broker.rules.reading import answers_at_once, leaving_now, may_throttle, readable_replicas
+from kspec.spec.messages.fetch import FetchResponse
+from kspec.spec.releases.broker import (
     BROKER_0_10,
     BROKER_2_0,
     BROKER_2_6,
@@ -19,7 +19,16 @@ from spec.releases.broker import (
     BROKER_3_6,
     BROKER_3_7,
 )
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, BrokerEpoch, BrokerId, Error, Offset, PartitionEpoch
+from kspec.spec.values import (
+    NO_EPOCH,
+    UNDEFINED_EPOCH_END,
+    BrokerEpoch,
+    BrokerId,
+    Error,
+    MonotonicMs,
+    Offset,
+    PartitionEpoch,
+)
 from tests.spec.broker_driver import (
     EVERYBODY,
     LATE,
@@ -48,6 +57,13 @@ from tests.spec.broker_driver import (
 def test_a_fetch_of_another_epoch_is_refused(epoch: int, error: Error) -> None:
     assert read_partition(broker(), leader(log_of(5)), fetch_of(OTHER, 0, epoch=epoch)).error == error
     assert read_partition(broker(BROKER_2_0), leader(log_of(5)), fetch_of(OTHER, 0, epoch=epoch)).error == Error.NONE
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(4, Error.FENCED_LEADER_EPOCH), (6, Error.UNKNOWN_LEADER_EPOCH)])
+def test_the_epoch_is_looked_at_before_the_logs_are_compared(epoch: int, error: Error) -> None:
+    """`Partition.readRecords`: `localLogWithEpochOrThrow` comes first, so a fenced follower is not told to truncate."""
+    asked = fetch_of(OTHER, 2, 3, epoch=epoch)
+    assert read_partition(broker(), leader(log_of(2, 4, 5)), asked) == FetchResponse(error)
 
 
 def test_the_epoch_is_looked_at_before_the_role() -> None:
@@ -193,7 +209,7 @@ def test_the_high_watermark_waits_for_who_is_about_to_join() -> None:
     partition = leader(log_of(5, 5, 5), isr=(SELF, OTHER), follower_ends=ends)
     step = handle_fetch(broker(), partition, fetch_of(OTHER, 3), NOW)
     assert step.state.local.high_watermark == 1
-    assert handle_fetch(broker(), partition, fetch_of(OTHER, 3), NOW + LATE).state.local.high_watermark == 3
+    assert handle_fetch(broker(), partition, fetch_of(OTHER, 3), MonotonicMs(NOW + LATE)).state.local.high_watermark == 3
 
 
 def test_from_3_6_it_does_not_wait_for_who_may_not_join() -> None:
@@ -213,7 +229,9 @@ def test_from_3_6_it_does_not_wait_for_who_may_not_join() -> None:
 def test_from_3_7_it_stands_still_below_min_isr() -> None:
     partition = leader(log_of(5, 5), isr=(SELF, OTHER), follower_ends={OTHER: fetched(0)})
     ends_at = [
-        handle_fetch(broker(protocol, min_isr=3), partition, fetch_of(OTHER, 2), NOW + LATE).state.local.high_watermark
+        handle_fetch(
+            broker(protocol, min_isr=3), partition, fetch_of(OTHER, 2), MonotonicMs(NOW + LATE)
+        ).state.local.high_watermark
         for protocol in (BROKER_3_6, BROKER_3_7)
     ]
     assert ends_at == [2, 0]
@@ -226,7 +244,7 @@ def test_it_waits_for_who_may_have_joined() -> None:
     ends = {OTHER: fetched(2), THIRD: fetched(1)}
     partition = leader(log_of(5, 5), isr=(SELF, OTHER), follower_ends=ends)
     pending = LeaderIsr(partition.isr.isr, PartitionEpoch(7), frozenset(EVERYBODY), PartitionEpoch(7))
-    step = handle_fetch(broker(), partition._replace(isr=pending), fetch_of(OTHER, 3 - 1), NOW + LATE)
+    step = handle_fetch(broker(), partition._replace(isr=pending), fetch_of(OTHER, 3 - 1), MonotonicMs(NOW + LATE))
     assert step.state.local.high_watermark == 0
-    fetched_on = handle_fetch(broker(), partition._replace(isr=pending), fetch_of(THIRD, 2), NOW + LATE)
+    fetched_on = handle_fetch(broker(), partition._replace(isr=pending), fetch_of(THIRD, 2), MonotonicMs(NOW + LATE))
     assert fetched_on.state.local.high_watermark == 2

@@ -1,13 +1,13 @@
-"""When a leader asks for another ISR, and what it makes of the answer (rules E, A)."""
+"""Proposals of another ISR by a leader, and its reaction to the answer (rules E, A)."""
 
 import pytest
 
-from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.isr import consider_joining, consider_shrinking, handle_alter_partition_response
-from spec.broker.partition import Broker, Partition
-from spec.broker.roles import leave
-from spec.broker.rules.followers import NEVER_FETCHED, Follower
-from spec.broker.rules.isr.errors import (
+from kspec.spec.broker.leader.fetch import handle_fetch
+from kspec.spec.broker.leader.isr import consider_joining, consider_shrinking, handle_alter_partition_response
+from kspec.spec.broker.partition import Broker, Partition
+from kspec.spec.broker.roles import leave
+from kspec.spec.broker.rules.followers import NEVER_FETCHED, Follower
+from kspec.spec.broker.rules.isr.errors import (
     AfterError,
     give_up_if_invalid,
     never_roll_back,
@@ -15,13 +15,21 @@ from spec.broker.rules.isr.errors import (
     roll_back_if_ineligible,
     roll_back_if_not_attempted,
 )
-from spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pending, roll_back
-from spec.broker.rules.isr.request import WriteIsr, ask_for_isr_by_broker_epoch, members
-from spec.log.record_log import RecordLog
-from spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from spec.releases.broker import BROKER_2_0, BROKER_2_7, BROKER_3_2, BROKER_3_3, BROKER_4_0, BROKER_NEXT, BROKER_RELEASES
-from spec.step import SendToController
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, PartitionEpoch, PartitionId
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr, maximal_isr, nothing_pending, roll_back
+from kspec.spec.broker.rules.isr.request import WriteIsr, ask_for_isr_by_broker_epoch, members
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from kspec.spec.releases.broker import (
+    BROKER_2_0,
+    BROKER_2_7,
+    BROKER_3_2,
+    BROKER_3_3,
+    BROKER_4_0,
+    BROKER_NEXT,
+    BROKER_RELEASES,
+)
+from kspec.spec.step import SendToController
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Epoch, Error, MonotonicMs, PartitionEpoch, PartitionId
 from tests.spec.broker_driver import (
     EPOCH,
     EVERYBODY,
@@ -99,7 +107,7 @@ def test_below_min_isr_the_repaired_rule_keeps_a_slow_follower_out() -> None:
 def test_who_falls_behind_is_dropped_when_the_controller_agrees() -> None:
     ends = {OTHER: fetched(3, broker_epoch=run_of(OTHER)), THIRD: fetched(2)}
     partition = leader(log_of(4, 4, 5), 2, follower_ends=ends)
-    assert consider_shrinking(broker(), partition, 10) == (partition, ())
+    assert consider_shrinking(broker(), partition, MonotonicMs(10)) == (partition, ())
     step = consider_shrinking(broker(), partition, LATE)
     assert {member.broker for member in proposal(step).isr} == {SELF, OTHER}
     assert maximal_isr(step.state.isr) == step.state.isr.isr == set(EVERYBODY)

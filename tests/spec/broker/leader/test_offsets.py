@@ -1,17 +1,17 @@
-"""Where an epoch ends, where the log starts and ends (rules R)."""
+"""The end of an epoch, the start and the end of the log (rules R)."""
 
 from dataclasses import replace
 
 import pytest
 
-from spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
-from spec.broker.partition import Partition
-from spec.log.record_log import RecordLog
-from spec.messages.fetch import Isolation
-from spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, Wanted
-from spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from spec.releases.broker import BROKER_0_10, BROKER_2_0, BROKER_4_0
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, Error, Offset
+from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
+from kspec.spec.broker.partition import Partition
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.fetch import Isolation
+from kspec.spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
+from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kspec.spec.releases.broker import BROKER_0_10, BROKER_2_0, BROKER_4_0
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, Error, Offset
 from tests.spec.broker_driver import EPOCH, NOW, broker, follower, leader, log_of, reply
 
 # ---- questions: R4, R5, R7
@@ -59,7 +59,7 @@ def test_what_a_release_knows_of_an_epochs_end(name: str, epoch: int, end: tuple
 
 
 def listed(
-    partition: Partition[RecordLog], wanted: Wanted, isolation: Isolation, found: ListOffsetsResponse = NOT_FOUND
+    partition: Partition[RecordLog], wanted: OffsetSpec, isolation: Isolation, found: ListOffsetsResponse = NOT_FOUND
 ) -> ListOffsetsResponse:
     step = handle_list_offsets(broker(), partition, ListOffsetsRequest(wanted, EPOCH, isolation), NOW, found)
     answer = reply(step)
@@ -69,41 +69,41 @@ def listed(
 
 def test_the_latest_offset_by_who_asks() -> None:
     partition = leader(log_of(4, 5, 5, 5), 3, first_unstable_offset=Offset(2))
-    offsets = [listed(partition, Wanted.LATEST, isolation).offset for isolation in Isolation]
+    offsets = [listed(partition, OffsetSpec.LATEST, isolation).offset for isolation in Isolation]
     assert offsets == [4, 3, 2]
-    assert listed(partition, Wanted.LATEST, Isolation.LOG_END).leader_epoch == EPOCH
-    assert listed(partition, Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, 4)
+    assert listed(partition, OffsetSpec.LATEST, Isolation.LOG_END).leader_epoch == EPOCH
+    assert listed(partition, OffsetSpec.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, 4)
 
 
 def test_the_start_of_a_log_without_records_is_in_the_epoch_that_was_opened_there() -> None:
     """As Apache Kafka 4.4.0 and 3.9.2 answer: a new partition, and one whose records were all deleted."""
     opened = RecordLog().open_epoch(EPOCH)
-    assert listed(leader(opened), Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, EPOCH)
+    assert listed(leader(opened), OffsetSpec.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, EPOCH)
     emptied = log_of(4, 4).start_at(Offset(2))
-    assert listed(leader(emptied, 2), Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 2, 4)
-    assert listed(leader(RecordLog()), Wanted.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, NO_EPOCH)
+    assert listed(leader(emptied, 2), OffsetSpec.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 2, 4)
+    assert listed(leader(RecordLog()), OffsetSpec.EARLIEST, Isolation.HIGH_WATERMARK) == (Error.NONE, 0, NO_EPOCH)
 
 
 def test_a_new_leader_does_not_show_clients_an_offset_that_goes_back() -> None:
     partition = leader(log_of(4, 4, 5), 1, epoch_start=2)
     client, replica = Isolation.HIGH_WATERMARK, Isolation.LOG_END
-    assert listed(partition, Wanted.LATEST, client).error == Error.OFFSET_NOT_AVAILABLE
-    assert listed(partition, Wanted.LATEST, replica) == (Error.NONE, 3, EPOCH)
-    assert listed(partition, Wanted.EARLIEST, client).error == Error.NONE
+    assert listed(partition, OffsetSpec.LATEST, client).error == Error.OFFSET_NOT_AVAILABLE
+    assert listed(partition, OffsetSpec.LATEST, replica) == (Error.NONE, 3, EPOCH)
+    assert listed(partition, OffsetSpec.EARLIEST, client).error == Error.NONE
     seen, beyond = (ListOffsetsResponse(Error.NONE, Offset(offset), Epoch(4)) for offset in (0, 1))
-    assert listed(partition, Wanted.BY_TIMESTAMP, client, seen) == seen
-    assert listed(partition, Wanted.BY_TIMESTAMP, client, beyond).error == Error.OFFSET_NOT_AVAILABLE
-    assert listed(partition._replace(epoch_start=Offset(1)), Wanted.BY_TIMESTAMP, client, beyond) == NOT_FOUND
+    assert listed(partition, OffsetSpec.BY_TIMESTAMP, client, seen) == seen
+    assert listed(partition, OffsetSpec.BY_TIMESTAMP, client, beyond).error == Error.OFFSET_NOT_AVAILABLE
+    assert listed(partition._replace(epoch_start=Offset(1)), OffsetSpec.BY_TIMESTAMP, client, beyond) == NOT_FOUND
 
 
 def test_up_to_2_1_it_does() -> None:
     partition = leader(log_of(4, 4, 5), 1, epoch_start=2)
-    request = ListOffsetsRequest(Wanted.LATEST, EPOCH, Isolation.HIGH_WATERMARK)
+    request = ListOffsetsRequest(OffsetSpec.LATEST, EPOCH, Isolation.HIGH_WATERMARK)
     assert reply(handle_list_offsets(broker(BROKER_2_0), partition, request, NOW)).offset == 1
 
 
 def test_a_question_of_another_epoch_is_refused() -> None:
-    request = ListOffsetsRequest(Wanted.LATEST, Epoch(4))
+    request = ListOffsetsRequest(OffsetSpec.LATEST, Epoch(4))
     assert reply(handle_list_offsets(broker(), leader(log_of(5)), request, NOW)) == ListOffsetsResponse(
         Error.FENCED_LEADER_EPOCH
     )

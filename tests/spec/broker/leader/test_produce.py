@@ -1,24 +1,25 @@
-"""What a leader does with a producer's batch: acks, waiting, idempotent producers (rules P, I)."""
+"""Handling of a producer's batch by a leader: acks, waiting, idempotent producers (rules P, I)."""
 
 import pytest
 
-from spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Persist
-from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, Partition, expire_waiting
-from spec.broker.roles import become_leader
-from spec.broker.rules.isr.proposal import LeaderIsr
-from spec.log.batch import Batch
-from spec.log.producers import LAST_SEQUENCE, ProducerBatch, append_unchecked, rebuilt_from
-from spec.log.record_log import RecordLog
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, ProduceRequest, ProduceResponse
-from spec.releases.broker import BROKER_0_10, BROKER_3_6
-from spec.values import (
+from kspec.spec.broker.effects import AnswerProducer, BatchesAppended, CloseConnection, Persist
+from kspec.spec.broker.leader.fetch import handle_fetch
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Broker, Partition, expire_waiting
+from kspec.spec.broker.roles import become_leader
+from kspec.spec.broker.rules.isr.proposal import LeaderIsr
+from kspec.spec.log.batch import Batch
+from kspec.spec.log.producers import LAST_SEQUENCE, ProducerBatch, append_unchecked, rebuilt_from
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE, ProduceRequest, ProduceResponse
+from kspec.spec.releases.broker import BROKER_0_10, BROKER_3_6
+from kspec.spec.values import (
     NO_EPOCH,
     NO_SEQUENCE,
     UNKNOWN_OFFSET,
     BrokerId,
     Error,
+    MonotonicMs,
     Offset,
     PartitionEpoch,
     ProducerEpoch,
@@ -100,7 +101,7 @@ def test_acks_0_is_not_answered() -> None:
 
 
 def test_a_leader_alone_commits_at_once() -> None:
-    step = handle_produce(broker(), leader(log_of(4), isr=(SELF,)), produce(ACKS_ALL), NOW + LATE)
+    step = handle_produce(broker(), leader(log_of(4), isr=(SELF,)), produce(ACKS_ALL), MonotonicMs(NOW + LATE))
     assert step.state.local.high_watermark == 2
     assert step.effects[-1] == answered(Error.NONE, 1)
 
@@ -129,8 +130,8 @@ def waiting_leader(isr: tuple[BrokerId, ...] = EVERYBODY, min_isr: int = 2) -> t
 
 def test_a_request_that_takes_too_long_is_told_so_and_its_records_stay() -> None:
     _, partition = waiting_leader()
-    assert expire_waiting(partition, NOW + 29) == (partition, ())
-    step = expire_waiting(partition, NOW + 30)
+    assert expire_waiting(partition, MonotonicMs(NOW + 29)) == (partition, ())
+    step = expire_waiting(partition, MonotonicMs(NOW + 30))
     assert step.effects == (answered(Error.REQUEST_TIMED_OUT, 1),)
     assert (step.state.waiting, step.state.local.log.end_offset) == ((), 2)
 
@@ -159,7 +160,7 @@ def test_the_check_before_takes_the_committed_isr_and_the_one_after_the_maximal(
 def after(*requests: ProduceRequest) -> Partition[RecordLog]:
     partition = leader(log_of(), isr=(SELF,))
     for request in requests:
-        partition = handle_produce(broker(), partition, request, NOW + LATE).state
+        partition = handle_produce(broker(), partition, request, MonotonicMs(NOW + LATE)).state
     return partition
 
 

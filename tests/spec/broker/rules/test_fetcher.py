@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec.broker.rules.fetcher import (
+from kspec.spec.broker.rules.fetcher import (
     NOT_FETCHING,
     FetchState,
     FetchStatus,
@@ -42,8 +42,8 @@ from spec.broker.rules.fetcher import (
     truncation_and_fetch,
     truncation_by_answer,
 )
-from spec.log.record_log import EMPTY_LOG
-from spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset, Record
+from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, MonotonicMs, Offset, Record
 from tests.spec.broker_driver import EPOCH, OTHER, THIRD, log_of
 
 LOG = log_of(0, 1, 1)
@@ -201,10 +201,10 @@ def test_what_an_error_asks_for(error: Error, asked_in: Epoch, what: OnError) ->
 
 
 def test_a_fetcher_backs_off_once_and_wakes_in_time() -> None:
-    waiting = backing_off(FETCHING, 200)
-    assert backing_off(waiting, 900).delayed_until == 200
-    assert awake(waiting, 199) is waiting
-    assert awake(waiting, 200) == FETCHING
+    waiting = backing_off(FETCHING, MonotonicMs(200))
+    assert backing_off(waiting, MonotonicMs(900)).delayed_until == 200
+    assert awake(waiting, MonotonicMs(199)) is waiting
+    assert awake(waiting, MonotonicMs(200)) == FETCHING
 
 
 def test_a_failed_partition_is_not_fetched() -> None:

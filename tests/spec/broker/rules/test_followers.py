@@ -1,11 +1,11 @@
-"""What a leader remembers of a follower: rules S1-S5, E2, E3, E5 of docs/rules.md."""
+"""A leader's state of a follower: rules S1-S5, E2, E3, E5 of docs/rules.md."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.broker.rules.fencing import accept_any_replica_epoch, check_replica_epoch
-from spec.broker.rules.followers import (
+from kspec.spec.broker.rules.fencing import accept_any_replica_epoch, check_replica_epoch
+from kspec.spec.broker.rules.followers import (
     NEVER_FETCHED,
     UNKNOWN_FOLLOWER,
     Follower,
@@ -22,7 +22,7 @@ from spec.broker.rules.followers import (
     reset_follower,
     with_follower,
 )
-from spec.broker.rules.isr.membership import (
+from kspec.spec.broker.rules.isr.membership import (
     any_replica_is_eligible,
     eligible_in_its_broker_epoch,
     eligible_while_active,
@@ -32,7 +32,7 @@ from spec.broker.rules.isr.membership import (
     joins_under_min_isr_if_caught_up,
     out_of_sync,
 )
-from spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Offset
+from kspec.spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, MonotonicMs, Offset
 from tests.spec.broker_driver import ALL_UP, EVERYBODY, OTHER, SELF, THIRD, fetched, registered, run_of
 
 LAG = 30_000
@@ -42,7 +42,7 @@ states = st.builds(FollowerState, offsets, offsets, offsets, times, times, st.ju
 
 
 def noted(state: FollowerState, now: int, end: int, leader_end: int) -> FollowerState:
-    return after_fetch(state, FollowerFetch(now, Offset(end), Offset(0), Offset(leader_end), BrokerEpoch(1)))
+    return after_fetch(state, FollowerFetch(MonotonicMs(now), Offset(end), Offset(0), Offset(leader_end), BrokerEpoch(1)))
 
 
 # ---- S1
@@ -57,8 +57,8 @@ def test_one_record_behind_is_not_caught_up() -> None:
     behind = noted(UNKNOWN_FOLLOWER, 100, 4, 5)
     assert behind.caught_up_time == 0
     assert noted(behind, 200, 4, 9).caught_up_time == 0
-    assert not is_caught_up(behind, Offset(5), LAG + 1, LAG)
-    assert is_caught_up(behind, Offset(4), LAG + 1, LAG)
+    assert not is_caught_up(behind, Offset(5), MonotonicMs(LAG + 1), LAG)
+    assert is_caught_up(behind, Offset(4), MonotonicMs(LAG + 1), LAG)
 
 
 def test_a_fetch_from_where_the_leader_ended_before_caught_up_then() -> None:
@@ -74,7 +74,7 @@ def test_the_followers_end_may_go_down() -> None:
 
 @given(states, st.integers(9, 12), offsets, offsets)
 def test_neither_time_nor_the_leaders_end_goes_back(state: FollowerState, now: int, end: Offset, leader_end: Offset) -> None:
-    after = after_fetch(state, FollowerFetch(now, end, Offset(0), leader_end, BrokerEpoch(2)))
+    after = after_fetch(state, FollowerFetch(MonotonicMs(now), end, Offset(0), leader_end, BrokerEpoch(2)))
     assert after.caught_up_time >= state.caught_up_time
     assert after.leader_end_offset >= state.leader_end_offset
     assert (after.end_offset, after.fetch_time, after.broker_epoch) == (end, now, 2)
@@ -100,19 +100,19 @@ def test_a_fetch_of_an_unknown_broker_is_not_checked() -> None:
 
 
 def test_a_follower_at_the_leaders_end_never_falls_behind() -> None:
-    assert is_caught_up(fetched(5), Offset(5), 10**9, LAG)
+    assert is_caught_up(fetched(5), Offset(5), MonotonicMs(10**9), LAG)
 
 
 @pytest.mark.parametrize(("now", "caught_up"), [(LAG + 7, True), (LAG + 8, False)])
 def test_a_follower_behind_has_until_the_lag_is_over(now: int, caught_up: bool) -> None:
-    assert is_caught_up(fetched(4, caught_up_time=7), Offset(5), now, LAG) == caught_up
+    assert is_caught_up(fetched(4, caught_up_time=7), Offset(5), MonotonicMs(now), LAG) == caught_up
 
 
 def test_out_of_sync_are_members_that_fell_behind_or_are_unknown_but_never_the_leader() -> None:
     followers = (Follower(OTHER, fetched(5)), Follower(THIRD, fetched(4)))
     isr = frozenset({*EVERYBODY, BrokerId(4)})
-    assert out_of_sync(isr, SELF, followers, Offset(5), 10**9, LAG) == {THIRD, BrokerId(4)}
-    assert out_of_sync(frozenset({SELF, OTHER}), SELF, followers, Offset(5), 10**9, LAG) == frozenset()
+    assert out_of_sync(isr, SELF, followers, Offset(5), MonotonicMs(10**9), LAG) == {THIRD, BrokerId(4)}
+    assert out_of_sync(frozenset({SELF, OTHER}), SELF, followers, Offset(5), MonotonicMs(10**9), LAG) == frozenset()
 
 
 # ---- S4, S5
@@ -121,19 +121,21 @@ def test_out_of_sync_are_members_that_fell_behind_or_are_unknown_but_never_the_l
 @given(states, times, st.booleans())
 def test_a_new_leader_knows_nothing_of_its_followers(state: FollowerState, now: int, in_isr: bool) -> None:
     time = now if in_isr else 0
-    assert forget(state, now, in_isr) == FollowerState(
-        UNKNOWN_OFFSET, UNKNOWN_OFFSET, UNKNOWN_OFFSET, 0, time, NEVER_FETCHED
+    assert forget(state, MonotonicMs(now), in_isr) == FollowerState(
+        UNKNOWN_OFFSET, UNKNOWN_OFFSET, UNKNOWN_OFFSET, MonotonicMs(0), MonotonicMs(time), NEVER_FETCHED
     )
 
 
 @given(states, times, st.booleans(), offsets)
 def test_a_leader_that_led_keeps_its_followers_offsets(state: FollowerState, now: int, in_isr: bool, end: Offset) -> None:
-    after, time = keep_offsets(state, now, in_isr, end), now if in_isr else 0
+    after, time = keep_offsets(state, MonotonicMs(now), in_isr, end), now if in_isr else 0
     kept = (state.end_offset, state.start_offset, state.broker_epoch)
     assert (after.end_offset, after.start_offset, after.broker_epoch) == kept
     assert (after.leader_end_offset, after.fetch_time, after.caught_up_time) == (end, time, time)
-    assert reset_follower(state, now, in_isr, end, knows_followers=True) == after
-    assert reset_follower(state, now, in_isr, end, knows_followers=False) == forget(state, now, in_isr)
+    assert reset_follower(state, MonotonicMs(now), in_isr, end, knows_followers=True) == after
+    assert reset_follower(state, MonotonicMs(now), in_isr, end, knows_followers=False) == forget(
+        state, MonotonicMs(now), in_isr
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.broker.rules.isr.announcement import apply_news, apply_partition, is_newer_partition
-from spec.broker.rules.isr.proposal import (
+from kspec.spec.broker.rules.isr.announcement import apply_news, apply_partition, is_newer_partition
+from kspec.spec.broker.rules.isr.proposal import (
     LeaderIsr,
     PartitionIsr,
     Proposal,
@@ -15,14 +15,14 @@ from spec.broker.rules.isr.proposal import (
     propose,
     propose_as_if_granted,
 )
-from spec.controller.rules.isr_writer import check_partition_epoch
-from spec.published.async_isr import (
+from kspec.spec.controller.rules.isr_writer import check_partition_epoch
+from kspec.spec.published.async_isr import (
     change_isr,
     high_watermark_of,
     may_propose_expand,
     may_propose_shrink,
 )
-from spec.values import NO_PARTITION_EPOCH, BrokerId, Error, Offset, PartitionEpoch
+from kspec.spec.values import NO_PARTITION_EPOCH, BrokerId, Error, Offset, PartitionEpoch
 from tests.spec.strategies import brokers, isrs, offsets
 
 partition_epochs = st.integers(0, 5).map(PartitionEpoch)

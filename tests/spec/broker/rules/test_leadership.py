@@ -1,10 +1,10 @@
-"""Who leads, and becoming leader."""
+"""Leadership, and the change to it."""
 
 from hypothesis import given
 
-from spec.broker.rules.leadership import is_leader, start_leading, start_leading_with_epoch_entry
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
+from kspec.spec.broker.rules.leadership import is_leader, start_leading, start_leading_with_epoch_entry
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.values import NO_EPOCH, NO_LEADER, BrokerId, Epoch, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import epochs, record_logs
 
 ROLE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)}))

@@ -1,8 +1,8 @@
-"""When a broker that has just started acts on metadata, and when it answers others."""
+"""The times when a broker that has just started acts on metadata, and when it answers others."""
 
 import pytest
 
-from spec.broker.rules.lifecycle import (
+from kspec.spec.broker.rules.lifecycle import (
     BrokerLifecycle,
     BrokerState,
     acts_on_any_metadata,
@@ -11,8 +11,8 @@ from spec.broker.rules.lifecycle import (
     opens_ports_at_once,
     opens_ports_once_unfenced,
 )
-from spec.releases.broker import BROKER_RELEASES
-from spec.values import BrokerId, Incarnation, Offset
+from kspec.spec.releases.broker import BROKER_RELEASES
+from kspec.spec.values import BrokerId, Incarnation, Offset
 
 END_AT_START = Offset(9)
 

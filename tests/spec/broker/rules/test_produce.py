@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.broker.rules.produce import check_produce
-from spec.log.record_log import RecordLog
-from spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
-from spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
-from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
+from kspec.spec.broker.rules.produce import check_produce
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+from kspec.spec.published.produce import acknowledged_on_append, acknowledged_on_commit, append_as_leader
+from kspec.spec.values import BrokerId, Epoch, Error, LeaderAndIsr, Offset, Record
 from tests.spec.strategies import epochs, record_logs, roles
 
 VALID_ACKS = (ACKS_ALL, ACKS_NONE, ACKS_LEADER)

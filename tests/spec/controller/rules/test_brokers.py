@@ -2,10 +2,10 @@
 
 import pytest
 
-from spec.controller.rules.brokers import (
+from kspec.spec.controller.rules.brokers import (
+    BrokerSession,
     ControlState,
-    Departure,
-    Session,
+    IncarnationChange,
     caught_up_with_all,
     caught_up_with_registration,
     check_broker_epoch,
@@ -28,15 +28,16 @@ from spec.controller.rules.brokers import (
     register_again_with_new_epoch,
     registration_is_contact,
 )
-from spec.messages.broker_heartbeat import BrokerHeartbeatRequest
-from spec.messages.broker_registration import BrokerRegistrationRequest
-from spec.metadata import BrokerRegistration, MetadataImage
-from spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, Offset
+from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
+from kspec.spec.metadata import BrokerRegistration, MetadataImage
+from kspec.spec.values import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Error, Incarnation, MonotonicMs, Offset
 
 FENCED, UNFENCED = ControlState.FENCED, ControlState.UNFENCED
 LEAVING, STOPS = ControlState.CONTROLLED_SHUTDOWN, ControlState.SHUTDOWN_NOW
 RUN = BrokerRegistration(BrokerId(1), BrokerEpoch(10), Incarnation(1), fenced=False, registered_at=Offset(10))
-SESSION = Session(BrokerId(1), 1000)
+LATER = MonotonicMs(5000)
+SESSION = BrokerSession(BrokerId(1), MonotonicMs(1000))
 
 
 def registration(incarnation: int, previous: int = NO_BROKER_EPOCH) -> BrokerRegistrationRequest:
@@ -45,20 +46,20 @@ def registration(incarnation: int, previous: int = NO_BROKER_EPOCH) -> BrokerReg
 
 @pytest.mark.parametrize(("fenced", "now_ms", "valid"), [(False, 10_000, True), (False, 10_001, False), (True, 1000, False)])
 def test_sessions(fenced: bool, now_ms: int, valid: bool) -> None:
-    assert is_valid_session(SESSION, fenced, now_ms, timeout_ms=9000) is valid
+    assert is_valid_session(SESSION, fenced, MonotonicMs(now_ms), timeout_ms=9000) is valid
 
 
 @pytest.mark.parametrize(("fenced", "now_ms", "valid"), [(True, 10_000, True), (False, 10_000, True), (True, 10_001, False)])
 def test_since_4_0_a_session_lasts_fenced_or_not(fenced: bool, now_ms: int, valid: bool) -> None:
-    assert is_valid_session_fenced_or_not(SESSION, fenced, now_ms, timeout_ms=9000) is valid
+    assert is_valid_session_fenced_or_not(SESSION, fenced, MonotonicMs(now_ms), timeout_ms=9000) is valid
 
 
 def test_since_4_0_a_registration_is_no_sign_of_life() -> None:
-    assert registration_is_contact(SESSION, False, 5000) == registration_is_contact(None, False, 5000) == 5000
-    assert heartbeats_are_contact(SESSION, True, 5000) == SESSION.last_contact_ms
-    never = heartbeats_are_contact(SESSION, False, 5000)
-    assert never == heartbeats_are_contact(None, False, 5000)
-    assert not is_valid_session_fenced_or_not(SESSION._replace(last_contact_ms=never), True, 0, timeout_ms=9000)
+    assert registration_is_contact(SESSION, False, LATER) == registration_is_contact(None, False, LATER) == LATER
+    assert heartbeats_are_contact(SESSION, True, LATER) == SESSION.last_contact_ms
+    never = heartbeats_are_contact(SESSION, False, LATER)
+    assert never == heartbeats_are_contact(None, False, LATER)
+    assert not is_valid_session_fenced_or_not(SESSION._replace(last_contact_ms=never), True, MonotonicMs(0), timeout_ms=9000)
 
 
 @pytest.mark.parametrize(
@@ -94,16 +95,18 @@ def test_registering_twice() -> None:
 @pytest.mark.parametrize(
     ("existing", "previous", "elr", "departure"),
     [
-        pytest.param(RUN, 10, True, Departure.LIKE_FENCING, id="clean"),
-        pytest.param(RUN, 9, True, Departure.UNCLEAN, id="clean, but another run since"),
-        pytest.param(RUN, -1, True, Departure.UNCLEAN, id="unclean"),
-        pytest.param(None, -1, True, Departure.UNCLEAN, id="never seen"),
-        pytest.param(RUN, -1, False, Departure.LIKE_FENCING, id="no eligible leaders"),
+        pytest.param(RUN, 10, True, IncarnationChange.LIKE_FENCING, id="clean"),
+        pytest.param(RUN, 9, True, IncarnationChange.UNCLEAN, id="clean, but another run since"),
+        pytest.param(RUN, -1, True, IncarnationChange.UNCLEAN, id="unclean"),
+        pytest.param(None, -1, True, IncarnationChange.UNCLEAN, id="never seen"),
+        pytest.param(RUN, -1, False, IncarnationChange.LIKE_FENCING, id="no eligible leaders"),
     ],
 )
-def test_what_a_new_run_ends(existing: BrokerRegistration | None, previous: int, elr: bool, departure: Departure) -> None:
+def test_what_a_new_run_ends(
+    existing: BrokerRegistration | None, previous: int, elr: bool, departure: IncarnationChange
+) -> None:
     arguments = existing, registration(2, previous), elr
-    assert new_incarnation_is_ignored(*arguments) == Departure.IGNORED
+    assert new_incarnation_is_ignored(*arguments) == IncarnationChange.IGNORED
     assert new_incarnation_is_clean_if_it_says_so(*arguments) == departure
 
 
@@ -162,8 +165,8 @@ def test_who_must_have_replayed_before_a_shutdown_ends() -> None:
     image = MetadataImage(Offset(20), (RUN, fenced, leaving))
     sessions = (
         SESSION._replace(metadata_offset=Offset(5)),
-        Session(BrokerId(2), 0, Offset(1)),
-        Session(BrokerId(3), 0, Offset(2), Offset(4)),
+        BrokerSession(BrokerId(2), MonotonicMs(0), Offset(1)),
+        BrokerSession(BrokerId(3), MonotonicMs(0), Offset(2), Offset(4)),
     )
     assert have_replayed(sessions, image, Offset(5))
     assert not have_replayed(sessions, image, Offset(6))

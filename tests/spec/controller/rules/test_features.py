@@ -2,19 +2,19 @@
 
 import pytest
 
-from spec.controller.rules.features import (
+from kspec.spec.controller.rules.features import (
     ELIGIBLE_LEADER_REPLICAS,
     METADATA_VERSION,
-    Change,
+    FeatureChange,
     FeatureLevel,
     FeatureRange,
     check_feature_change,
     check_introduction,
     check_supported_features,
 )
-from spec.releases.features import FEATURES_OF_RELEASES, features_at_start, features_supported
-from spec.releases.kraft import KRAFT_RELEASES
-from spec.values import Error
+from kspec.spec.releases.features import FEATURES_OF_RELEASES, features_at_start, features_supported
+from kspec.spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.values import Error
 
 IN_FORCE = features_at_start("4.1")
 NODE = features_supported("next")
@@ -36,26 +36,26 @@ def test_a_broker_belongs_to_its_cluster() -> None:
 @pytest.mark.parametrize(
     ("name", "level", "change", "error"),
     [
-        (METADATA_VERSION, 30, Change.UPGRADE, Error.NONE),
-        (METADATA_VERSION, 27, Change.UPGRADE, Error.NONE),
-        (METADATA_VERSION, 34, Change.UPGRADE, Error.INVALID_UPDATE_VERSION),
-        (METADATA_VERSION, 26, Change.SAFE_DOWNGRADE, Error.INVALID_UPDATE_VERSION),
-        (METADATA_VERSION, 30, Change.SAFE_DOWNGRADE, Error.INVALID_UPDATE_VERSION),
-        (ELIGIBLE_LEADER_REPLICAS, 0, Change.SAFE_DOWNGRADE, Error.NONE),
-        (ELIGIBLE_LEADER_REPLICAS, 0, Change.UPGRADE, Error.INVALID_UPDATE_VERSION),
-        (ELIGIBLE_LEADER_REPLICAS, 1, Change.UPGRADE, Error.NONE),
-        (ELIGIBLE_LEADER_REPLICAS, 2, Change.UPGRADE, Error.INVALID_UPDATE_VERSION),
-        ("no.such.feature", 0, Change.UPGRADE, Error.INVALID_UPDATE_VERSION),
+        (METADATA_VERSION, 30, FeatureChange.UPGRADE, Error.NONE),
+        (METADATA_VERSION, 27, FeatureChange.UPGRADE, Error.NONE),
+        (METADATA_VERSION, 34, FeatureChange.UPGRADE, Error.INVALID_UPDATE_VERSION),
+        (METADATA_VERSION, 26, FeatureChange.SAFE_DOWNGRADE, Error.INVALID_UPDATE_VERSION),
+        (METADATA_VERSION, 30, FeatureChange.SAFE_DOWNGRADE, Error.INVALID_UPDATE_VERSION),
+        (ELIGIBLE_LEADER_REPLICAS, 0, FeatureChange.SAFE_DOWNGRADE, Error.NONE),
+        (ELIGIBLE_LEADER_REPLICAS, 0, FeatureChange.UPGRADE, Error.INVALID_UPDATE_VERSION),
+        (ELIGIBLE_LEADER_REPLICAS, 1, FeatureChange.UPGRADE, Error.NONE),
+        (ELIGIBLE_LEADER_REPLICAS, 2, FeatureChange.UPGRADE, Error.INVALID_UPDATE_VERSION),
+        ("no.such.feature", 0, FeatureChange.UPGRADE, Error.INVALID_UPDATE_VERSION),
     ],
 )
-def test_changes(name: str, level: int, change: Change, error: Error) -> None:
+def test_changes(name: str, level: int, change: FeatureChange, error: Error) -> None:
     assert check_feature_change(IN_FORCE, (NODE,), FeatureLevel(name, level), change) == error
 
 
 def test_every_node_must_be_able() -> None:
     older = (FeatureRange(METADATA_VERSION, 7, 29), *NODE[1:])
     wanted = FeatureLevel(METADATA_VERSION, 30)
-    assert check_feature_change(IN_FORCE, (NODE, older), wanted, Change.UPGRADE) == Error.INVALID_UPDATE_VERSION
+    assert check_feature_change(IN_FORCE, (NODE, older), wanted, FeatureChange.UPGRADE) == Error.INVALID_UPDATE_VERSION
 
 
 def test_every_release_has_features() -> None:

@@ -1,10 +1,10 @@
-"""What the controller checks of a proposed ISR, and in which order (rules A3, A4)."""
+"""Checks of the controller on a proposed ISR, and their order (rules A3, A4)."""
 
 from typing import Any
 
 import pytest
 
-from spec.controller.rules.isr_proposals import (
+from kspec.spec.controller.rules.isr_proposals import (
     active_is_eligible,
     anybody_is_eligible,
     check_proposal,
@@ -17,9 +17,9 @@ from spec.controller.rules.isr_proposals import (
     proposed_isr,
     same_broker_epoch_is_eligible,
 )
-from spec.messages.alter_partition import AlterPartitionRequest, IsrMember
-from spec.metadata import BrokerRegistration, LeaderRecoveryState, PartitionRegistration
-from spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, PartitionEpoch, PartitionId
+from kspec.spec.messages.alter_partition import AlterPartitionRequest, IsrMember
+from kspec.spec.metadata import BrokerRegistration, LeaderRecoveryState, PartitionRegistration
+from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Error, Incarnation, PartitionEpoch, PartitionId
 from tests.spec.controller_driver import ids, order
 
 RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED

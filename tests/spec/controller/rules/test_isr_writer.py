@@ -1,9 +1,9 @@
-"""Who may change a partition's ISR."""
+"""The writer of a partition's ISR."""
 
 import pytest
 
-from spec.controller.rules.isr_writer import check_partition_epoch, check_writer
-from spec.values import BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch
+from kspec.spec.controller.rules.isr_writer import check_partition_epoch, check_writer
+from kspec.spec.values import BrokerId, Epoch, Error, LeaderAndIsr, PartitionEpoch
 
 STATE = LeaderAndIsr(BrokerId(1), Epoch(5), frozenset({BrokerId(1), BrokerId(2)}))
 

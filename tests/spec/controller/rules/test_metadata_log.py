@@ -1,8 +1,8 @@
-"""What the leader of the metadata log answers to a fetch of it."""
+"""Answers of the leader of the metadata log to a fetch of it."""
 
 import pytest
 
-from spec.controller.rules.metadata_log import (
+from kspec.spec.controller.rules.metadata_log import (
     IN_PLACE,
     NO_SNAPSHOT,
     FetchPlace,
@@ -12,12 +12,13 @@ from spec.controller.rules.metadata_log import (
     check_snapshot_position,
     has_everything,
     is_news,
+    lacks_records,
     place_fetch,
 )
-from spec.log.epoch_history import EpochHistory
-from spec.log.epoch_log import EpochLog
-from spec.messages.fetch import FetchPosition
-from spec.values import Epoch, EpochEndOffset, Error, Offset
+from kspec.spec.log.epoch_history import EpochHistory
+from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.values import Epoch, EpochEndOffset, Error, Offset
 
 HISTORY = EpochHistory().assign(Epoch(1), Offset(0)).assign(Epoch(2), Offset(5)).assign(Epoch(4), Offset(8))
 WHOLE = EpochLog(HISTORY, Offset(0), Offset(10))
@@ -88,3 +89,12 @@ def test_what_a_fetch_waits_for() -> None:
 def test_positions_in_a_snapshot() -> None:
     assert [check_snapshot_position(position, 3) for position in (0, 2)] == [Error.NONE] * 2
     assert [check_snapshot_position(position, 3) for position in (-1, 3)] == [Error.POSITION_OUT_OF_RANGE] * 2
+
+
+@pytest.mark.parametrize(
+    ("log_start", "snapshot_end", "lacks"), [(0, -1, False), (1, -1, True), (7, 7, False), (8, 7, True), (0, 7, False)]
+)
+def test_records_are_lacking_between_a_snapshot_and_the_start_of_the_log(
+    log_start: int, snapshot_end: int, lacks: bool
+) -> None:
+    assert lacks_records(Offset(log_start), SnapshotId(Offset(snapshot_end), Epoch(1))) is lacks

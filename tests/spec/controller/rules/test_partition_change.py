@@ -1,4 +1,4 @@
-"""How a partition changes: reassignment, eligible leaders, elections, epochs (rules A8, L2 to L5, L8, L9, L12)."""
+"""Changes of a partition: reassignment, eligible leaders, elections, epochs (rules A8, L2 to L5, L8, L9, L12)."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.controller.decisions import change_partition
-from spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
-from spec.controller.rules.partition_change import (
-    Elected,
+from kspec.spec.controller.decisions import change_partition
+from kspec.spec.controller.protocol import Controller, ControllerProtocol, ControllerSettings
+from kspec.spec.controller.rules.partition_change import (
     Election,
-    Target,
+    ElectionOutcome,
+    PartitionTarget,
     complete_when_added_are_in_sync,
     complete_when_added_are_in_sync_unless_fewer_stay,
     complete_when_added_that_stay_are_in_sync,
@@ -31,9 +31,16 @@ from spec.controller.rules.partition_change import (
     with_assigned_eligible_leaders,
     with_eligible_leaders,
 )
-from spec.metadata import NOBODY, LeaderRecoveryState, PartitionChangeRecord, PartitionRecord, PartitionRegistration, merge
-from spec.releases.kraft import KRAFT_3_0, KRAFT_3_2, KRAFT_3_5, KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT, KRAFT_RELEASES
-from spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch, PartitionId
+from kspec.spec.metadata import (
+    NOBODY,
+    LeaderRecoveryState,
+    PartitionChangeRecord,
+    PartitionRecord,
+    PartitionRegistration,
+    merge,
+)
+from kspec.spec.releases.kraft import KRAFT_3_0, KRAFT_3_2, KRAFT_3_5, KRAFT_3_9, KRAFT_4_0, KRAFT_NEXT, KRAFT_RELEASES
+from kspec.spec.values import NO_LEADER, BrokerId, Epoch, PartitionEpoch, PartitionId
 from tests.spec.controller_driver import ids, order
 
 PARTITION = PartitionId(0)
@@ -45,7 +52,7 @@ def partition(leader: int = 1, isr: tuple[int, ...] = (1, 2, 3), **fields: Any) 
     return made._replace(**fields)
 
 
-def target(**fields: Any) -> Target:
+def target(**fields: Any) -> PartitionTarget:
     return unchanged(partition())._replace(**fields)
 
 
@@ -64,7 +71,7 @@ def target(**fields: Any) -> Target:
         pytest.param(target(removing=ids(1, 2, 3)), False, False, id="nobody would stay"),
     ],
 )
-def test_when_a_reassignment_is_over(moving: Target, added_rule: bool, all_rule: bool) -> None:
+def test_when_a_reassignment_is_over(moving: PartitionTarget, added_rule: bool, all_rule: bool) -> None:
     assert (complete_when_added_are_in_sync(moving) != moving) is added_rule
     assert (complete_when_all_are_in_sync(moving) != moving) is all_rule
 
@@ -116,7 +123,7 @@ def test_an_eligible_leader_is_alone_in_sync() -> None:
 
 def who(
     leader: int, wanted: Election, acceptable: tuple[int, ...], isr: tuple[int, ...], elr: tuple[int, ...] = ()
-) -> Elected:
+) -> ElectionOutcome:
     state = partition(leader)
     return elect(state, target(isr=ids(*isr), elr=ids(*elr)), ids(*acceptable), wanted, last_known=False)
 
@@ -124,41 +131,45 @@ def who(
 @pytest.mark.parametrize(
     ("leader", "wanted", "acceptable", "isr", "elected"),
     [
-        pytest.param(2, Election.ONLINE, (1, 2, 3), (1, 2), Elected(BrokerId(2)), id="the leader stays"),
-        pytest.param(2, Election.PREFERRED, (1, 2, 3), (1, 2), Elected(BrokerId(1)), id="the preferred one"),
-        pytest.param(2, Election.PREFERRED, (2, 3), (1, 2), Elected(BrokerId(2)), id="preferred is down: the leader stays"),
-        pytest.param(2, Election.PREFERRED, (3,), (1, 2, 3), Elected(BrokerId(3)), id="preferred: another one"),
-        pytest.param(2, Election.ONLINE, (1, 3), (2, 3), Elected(BrokerId(3)), id="first in sync"),
-        pytest.param(2, Election.ONLINE, (1,), (2, 3), Elected(NO_LEADER), id="nobody in sync"),
-        pytest.param(2, Election.PREFERRED, (1,), (2, 3), Elected(NO_LEADER), id="preferred: nobody in sync"),
-        pytest.param(2, Election.UNCLEAN, (1,), (2, 3), Elected(BrokerId(1), unclean=True), id="anybody"),
-        pytest.param(2, Election.UNCLEAN, (4,), (2, 3), Elected(NO_LEADER), id="nobody at all"),
+        pytest.param(2, Election.ONLINE, (1, 2, 3), (1, 2), ElectionOutcome(BrokerId(2)), id="the leader stays"),
+        pytest.param(2, Election.PREFERRED, (1, 2, 3), (1, 2), ElectionOutcome(BrokerId(1)), id="the preferred one"),
+        pytest.param(
+            2, Election.PREFERRED, (2, 3), (1, 2), ElectionOutcome(BrokerId(2)), id="preferred is down: the leader stays"
+        ),
+        pytest.param(2, Election.PREFERRED, (3,), (1, 2, 3), ElectionOutcome(BrokerId(3)), id="preferred: another one"),
+        pytest.param(2, Election.ONLINE, (1, 3), (2, 3), ElectionOutcome(BrokerId(3)), id="first in sync"),
+        pytest.param(2, Election.ONLINE, (1,), (2, 3), ElectionOutcome(NO_LEADER), id="nobody in sync"),
+        pytest.param(2, Election.PREFERRED, (1,), (2, 3), ElectionOutcome(NO_LEADER), id="preferred: nobody in sync"),
+        pytest.param(2, Election.UNCLEAN, (1,), (2, 3), ElectionOutcome(BrokerId(1), unclean=True), id="anybody"),
+        pytest.param(2, Election.UNCLEAN, (4,), (2, 3), ElectionOutcome(NO_LEADER), id="nobody at all"),
     ],
 )
 def test_elections(
-    leader: int, wanted: Election, acceptable: tuple[int, ...], isr: tuple[int, ...], elected: Elected
+    leader: int, wanted: Election, acceptable: tuple[int, ...], isr: tuple[int, ...], elected: ElectionOutcome
 ) -> None:
     assert who(leader, wanted, acceptable, isr) == elected
 
 
 def test_eligible_replicas_lead_only_while_nobody_is_in_sync() -> None:
-    assert who(1, Election.ONLINE, (2, 3), isr=(), elr=(3,)) == Elected(BrokerId(3))
-    assert who(1, Election.ONLINE, (2, 3), isr=(1,), elr=(3,)) == Elected(NO_LEADER)
+    assert who(1, Election.ONLINE, (2, 3), isr=(), elr=(3,)) == ElectionOutcome(BrokerId(3))
+    assert who(1, Election.ONLINE, (2, 3), isr=(1,), elr=(3,)) == ElectionOutcome(NO_LEADER)
 
 
 @pytest.mark.parametrize(
     ("leader", "wanted", "acceptable", "isr", "elected"),
     [
-        pytest.param(2, Election.ONLINE, (1, 3), (1, 2), Elected(BrokerId(2)), id="the leader stays, acceptable or not"),
-        pytest.param(2, Election.PREFERRED, (1, 2), (1, 2), Elected(BrokerId(1)), id="the preferred one"),
-        pytest.param(1, Election.PREFERRED, (2,), (1, 2), Elected(BrokerId(1)), id="the preferred one leads"),
-        pytest.param(2, Election.ONLINE, (1, 3), (1, 3), Elected(BrokerId(1)), id="first in sync"),
-        pytest.param(2, Election.ONLINE, (1,), (3,), Elected(NO_LEADER), id="nobody in sync"),
-        pytest.param(2, Election.UNCLEAN, (1,), (3,), Elected(BrokerId(1), unclean=True), id="anybody"),
+        pytest.param(
+            2, Election.ONLINE, (1, 3), (1, 2), ElectionOutcome(BrokerId(2)), id="the leader stays, acceptable or not"
+        ),
+        pytest.param(2, Election.PREFERRED, (1, 2), (1, 2), ElectionOutcome(BrokerId(1)), id="the preferred one"),
+        pytest.param(1, Election.PREFERRED, (2,), (1, 2), ElectionOutcome(BrokerId(1)), id="the preferred one leads"),
+        pytest.param(2, Election.ONLINE, (1, 3), (1, 3), ElectionOutcome(BrokerId(1)), id="first in sync"),
+        pytest.param(2, Election.ONLINE, (1,), (3,), ElectionOutcome(NO_LEADER), id="nobody in sync"),
+        pytest.param(2, Election.UNCLEAN, (1,), (3,), ElectionOutcome(BrokerId(1), unclean=True), id="anybody"),
     ],
 )
 def test_elections_in_the_first_releases(
-    leader: int, wanted: Election, acceptable: tuple[int, ...], isr: tuple[int, ...], elected: Elected
+    leader: int, wanted: Election, acceptable: tuple[int, ...], isr: tuple[int, ...], elected: ElectionOutcome
 ) -> None:
     state = partition(leader)
     assert elect_first_in_sync(state, target(isr=ids(*isr)), ids(*acceptable), wanted, last_known=False) == elected
@@ -183,6 +194,13 @@ def test_the_last_known_leader(
     assert last_known_leader_if_up(*arguments) is if_up
     assert last_known_leader_if_assigned(*arguments) is if_up
     assert last_known_leader_never(*arguments) is False
+
+
+@pytest.mark.parametrize(("before", "after", "may"), [(2, (3,), True), (2, (), True), (3, (2,), False)])
+def test_the_last_known_leader_is_that_before_the_change(before: int, after: tuple[int, ...], may: bool) -> None:
+    """`canElectLastKnownLeader` looks at `partition.lastKnownElr`, whatever the change makes of it."""
+    wanted = target(isr=ids(), elr=ids())._replace(last_known_elr=ids(*after))
+    assert last_known_leader_if_up(partition(last_known_elr=ids(before)), wanted, ids(1, 2), True) is may
 
 
 def test_the_last_known_leader_is_assigned() -> None:
@@ -240,7 +258,7 @@ def test_an_added_replica_that_is_taken_back() -> None:
 def test_the_last_known_leader_comes_before_an_unclean_election_of_anybody() -> None:
     state = partition(NO_LEADER, isr=(), last_known_elr=ids(3))
     for wanted in Election:
-        assert elect(state, unchanged(state), ids(1), wanted, last_known=True) == Elected(BrokerId(3), unclean=True)
+        assert elect(state, unchanged(state), ids(1), wanted, last_known=True) == ElectionOutcome(BrokerId(3), unclean=True)
 
 
 # ---- epochs
@@ -255,7 +273,7 @@ def test_the_last_known_leader_comes_before_an_unclean_election_of_anybody() -> 
         pytest.param(target(replicas=order(3, 1, 2, 4)), False, False, id="a replica comes"),
     ],
 )
-def test_what_opens_an_epoch(changed: Target, up_to_3_5: bool, since_3_6: bool) -> None:
+def test_what_opens_an_epoch(changed: PartitionTarget, up_to_3_5: bool, since_3_6: bool) -> None:
     assert removes_replica_or_shrinks_isr(partition(), changed) is up_to_3_5
     assert removes_replica(partition(), changed) is since_3_6
 

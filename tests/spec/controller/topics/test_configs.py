@@ -2,31 +2,32 @@
 
 import pytest
 
-from spec.controller.topics.broker_configs import check_broker_config
-from spec.controller.topics.cluster import ConfigRecord, TopicsImage, replay, replay_all
-from spec.controller.topics.config_types import wrong_with_value
-from spec.controller.topics.configs import (
+from kspec.spec.controller.protocol import TopicSettings
+from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, FeatureLevel
+from kspec.spec.controller.topics.broker_configs import check_broker_config
+from kspec.spec.controller.topics.config_types import wrong_with_value
+from kspec.spec.controller.topics.configs import (
     effective_number,
     handle_alter_configs,
     handle_incremental_alter_configs,
+    records_of_level,
     wrong_with_topic_configs,
 )
-from spec.controller.topics.description import describe_topic_configs, topic_value, topic_values
-from spec.controller.topics.settings import TopicSettings
-from spec.controller.topics.topic_configs import TOPIC_CONFIGS, topic_config
-from spec.messages.topics.alter_configs import (
+from kspec.spec.controller.topics.description import describe_topic_configs, topic_values
+from kspec.spec.controller.topics.topic_configs import TOPIC_CONFIGS, topic_config
+from kspec.spec.messages.topics.alter_configs import (
     AlterConfig,
     AlterConfigsRequest,
     AlteredResource,
     AlterOperation,
-    ConfigResource,
     IncrementalAlterConfigsRequest,
     ReplacedResource,
-    ResourceType,
 )
-from spec.messages.topics.describe_configs import ConfigSource, ConfigSynonym, DescribeConfigsRequest
-from spec.values import Error
-from tests.spec.controller.topics.places import SETTINGS, cluster, of_broker, of_topic, with_topic
+from kspec.spec.messages.topics.describe_configs import ConfigSource, ConfigSynonym, DescribeConfigsRequest
+from kspec.spec.metadata import EMPTY_IMAGE, ConfigRecord, FeatureLevelRecord, MetadataImage, replay, replay_all
+from kspec.spec.topics import ConfigResource, ResourceType, configs_of
+from kspec.spec.values import Error
+from tests.spec.controller.topics.places import SETTINGS, cluster, decided, of_broker, of_topic, with_topic
 
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
 
@@ -99,37 +100,37 @@ def test_a_value_has_a_limit() -> None:
 
 
 def alter(
-    image: TopicsImage, resource: ConfigResource, *changes: AlterConfig, settings: TopicSettings = SETTINGS
-) -> tuple[TopicsImage, Error]:
+    image: MetadataImage, resource: ConfigResource, *changes: AlterConfig, elr: bool = False
+) -> tuple[MetadataImage, Error]:
     request = IncrementalAlterConfigsRequest((AlteredResource(resource, changes),))
-    decision = handle_incremental_alter_configs(settings, image, request, 0)
-    return replay_all(image, decision.records), decision.answer.resources[0].error
+    decision = decided(handle_incremental_alter_configs, image, request, elr=elr)
+    return decision.image, decision.answer.resources[0].error
 
 
 def test_a_setting_is_set_changed_and_taken_away() -> None:
     image, error = alter(with_topic(), of_topic(), AlterConfig("retention.ms", SET, "5"), AlterConfig("flush.ms", SET, "1"))
-    assert (error, image.configs(of_topic())) == (Error.NONE, (("flush.ms", "1"), ("retention.ms", "5")))
+    assert (error, configs_of(image.configs, of_topic())) == (Error.NONE, (("flush.ms", "1"), ("retention.ms", "5")))
     image, _ = alter(image, of_topic(), AlterConfig("retention.ms", SET, "6"))
-    assert image.configs(of_topic()) == (("flush.ms", "1"), ("retention.ms", "6"))
+    assert configs_of(image.configs, of_topic()) == (("flush.ms", "1"), ("retention.ms", "6"))
     image, _ = alter(image, of_topic(), AlterConfig("retention.ms", DELETE, None))
-    assert image.configs(of_topic()) == (("flush.ms", "1"),)
+    assert configs_of(image.configs, of_topic()) == (("flush.ms", "1"),)
 
 
 def test_a_setting_that_stays_the_same_is_not_recorded() -> None:
     image, _ = alter(with_topic(), of_topic(), AlterConfig("flush.ms", SET, "1"))
     request = IncrementalAlterConfigsRequest((AlteredResource(of_topic(), (AlterConfig("flush.ms", SET, "1"),)),))
-    assert handle_incremental_alter_configs(SETTINGS, image, request, 0).records == ()
+    assert decided(handle_incremental_alter_configs, image, request).records == ()
     request = IncrementalAlterConfigsRequest((AlteredResource(of_broker(), (AlterConfig("x", DELETE, None),)),))
-    assert len(handle_incremental_alter_configs(SETTINGS, image, request, 0).records) == 1
+    assert len(decided(handle_incremental_alter_configs, image, request).records) == 1
 
 
 def test_lists_grow_and_shrink() -> None:
     image, error = alter(with_topic(), of_topic(), AlterConfig("cleanup.policy", APPEND, "compact"))
-    assert (error, image.configs(of_topic())) == (Error.NONE, (("cleanup.policy", "delete,compact"),))
+    assert (error, configs_of(image.configs, of_topic())) == (Error.NONE, (("cleanup.policy", "delete,compact"),))
     image, _ = alter(image, of_topic(), AlterConfig("cleanup.policy", SUBTRACT, "delete"))
-    assert image.configs(of_topic()) == (("cleanup.policy", "compact"),)
+    assert configs_of(image.configs, of_topic()) == (("cleanup.policy", "compact"),)
     image, _ = alter(image, of_topic(), AlterConfig("cleanup.policy", APPEND, "compact"))
-    assert image.configs(of_topic()) == (("cleanup.policy", "compact"),)
+    assert configs_of(image.configs, of_topic()) == (("cleanup.policy", "compact"),)
 
 
 @pytest.mark.parametrize(
@@ -161,16 +162,15 @@ def test_what_may_be_changed(resource: ConfigResource, changes: list[AlterConfig
 
 def test_a_resource_twice_or_only_to_look_changes_nothing() -> None:
     one = AlteredResource(of_topic(), (AlterConfig("flush.ms", SET, "1"),))
-    decision = handle_incremental_alter_configs(SETTINGS, with_topic(), IncrementalAlterConfigsRequest((one, one)), 0)
-    assert (decision.records, [out.error for out in decision.answer.resources]) == ((), [Error.INVALID_REQUEST])
-    decision = handle_incremental_alter_configs(
-        SETTINGS, with_topic(), IncrementalAlterConfigsRequest((one,), validate_only=True), 0
+    decision = decided(handle_incremental_alter_configs, with_topic(), IncrementalAlterConfigsRequest((one, one)))
+    assert (decision.records, [out.error for out in decision.answer.resources]) == ((), [Error.INVALID_REQUEST] * 2)
+    decision = decided(
+        handle_incremental_alter_configs, with_topic(), IncrementalAlterConfigsRequest((one,), validate_only=True)
     )
     assert (decision.records, [out.error for out in decision.answer.resources]) == ((), [Error.NONE])
 
 
 def test_with_eligible_leader_replicas_the_cluster_has_one_minimum() -> None:
-    settings = TopicSettings(eligible_leader_replicas=True)
     name = "min.insync.replicas"
     for resource, change, error in (
         (of_broker("1"), AlterConfig(name, SET, "2"), Error.INVALID_CONFIG),
@@ -178,7 +178,7 @@ def test_with_eligible_leader_replicas_the_cluster_has_one_minimum() -> None:
         (of_broker(), AlterConfig(name, SET, "2"), Error.NONE),
         (of_topic(), AlterConfig(name, SET, "2"), Error.NONE),
     ):
-        assert alter(with_topic(), resource, change, settings=settings)[1] == error
+        assert alter(with_topic(), resource, change, elr=True)[1] == error
 
 
 # ---- AlterConfigs
@@ -187,12 +187,12 @@ def test_with_eligible_leader_replicas_the_cluster_has_one_minimum() -> None:
 def test_the_older_api_takes_away_what_it_does_not_name() -> None:
     image = replay(with_topic(), ConfigRecord(of_topic(), "flush.ms", "1"))
     request = AlterConfigsRequest((ReplacedResource(of_topic(), (("retention.ms", "5"),)),))
-    decision = handle_alter_configs(SETTINGS, image, request, 0)
-    assert replay_all(image, decision.records).configs(of_topic()) == (("retention.ms", "5"),)
+    decision = decided(handle_alter_configs, image, request)
+    assert configs_of(decision.image.configs, of_topic()) == (("retention.ms", "5"),)
     only_looking = AlterConfigsRequest(request.resources, validate_only=True)
-    assert handle_alter_configs(SETTINGS, image, only_looking, 0).records == ()
+    assert decided(handle_alter_configs, image, only_looking).records == ()
     twice = AlterConfigsRequest(request.resources * 2)
-    assert handle_alter_configs(SETTINGS, image, twice, 0).answer.resources[0].error == Error.INVALID_REQUEST
+    assert decided(handle_alter_configs, image, twice).answer.resources[0].error == Error.INVALID_REQUEST
 
 
 # ---- settings of brokers
@@ -264,10 +264,20 @@ def test_only_topics_that_exist_are_described() -> None:
 def test_the_value_that_holds_for_a_topic() -> None:
     key = topic_config("retention.ms")
     assert key is not None
-    assert topic_value(NODE, cluster(), key) == "7200000"
-    assert topic_value(SETTINGS, cluster(), key) == key.default
+    assert topic_values(NODE, cluster())[key.name] == "7200000"
+    assert topic_values(SETTINGS, cluster()) == {one.name: one.default for one in TOPIC_CONFIGS}
 
 
-def test_all_settings_of_a_topic_are_those_of_each() -> None:
-    expected = {key.name: topic_value(NODE, cluster(), key) for key in TOPIC_CONFIGS}
-    assert topic_values(NODE, cluster()) == expected
+def test_all_values_are_those_that_are_described() -> None:
+    described = describe_topic_configs(NODE, with_topic(), DescribeConfigsRequest(of_topic())).configs
+    assert {one.name: one.value for one in described} == topic_values(NODE, with_topic())
+
+
+def test_with_eligible_leader_replicas_the_cluster_has_a_min_isr_of_its_own() -> None:
+    on, off = FeatureLevel(ELIGIBLE_LEADER_REPLICAS, 1), FeatureLevel(ELIGIBLE_LEADER_REPLICAS, 0)
+    min_isr = ConfigRecord(ConfigResource(ResourceType.BROKER, ""), "min.insync.replicas", "2")
+    assert records_of_level(EMPTY_IMAGE, on, "2") == (FeatureLevelRecord(*on), min_isr)
+    assert records_of_level(EMPTY_IMAGE, off, "2") == (FeatureLevelRecord(*off),)
+    assert records_of_level(replay(EMPTY_IMAGE, min_isr), on, "1") == (FeatureLevelRecord(*on),)
+    version = FeatureLevel(METADATA_VERSION, 29)
+    assert records_of_level(EMPTY_IMAGE, version, "2") == (FeatureLevelRecord(*version),)

@@ -2,20 +2,21 @@
 
 import pytest
 
-from spec.controller.topics.cluster import ConfigRecord, RemoveTopicRecord, TopicPartitionRecord, TopicsImage, replay
-from spec.controller.topics.creation import handle_create_partitions, handle_create_topics, usable_brokers
-from spec.controller.topics.deletion import handle_delete_topics
-from spec.controller.topics.names import wrong_with_name
-from spec.controller.topics.settings import TopicSettings
-from spec.messages.topics.create_partitions import CreatePartitionsRequest, MorePartitions
-from spec.messages.topics.create_topics import CreateTopicsRequest, ReplicaAssignment
-from spec.messages.topics.delete_topics import DeleteTopicsRequest, TopicName
-from spec.values import NO_TOPIC_ID, BrokerId, Error
+from kspec.spec.controller.protocol import TopicSettings
+from kspec.spec.controller.topics.creation import handle_create_partitions, handle_create_topics, usable_brokers
+from kspec.spec.controller.topics.deletion import handle_delete_topics
+from kspec.spec.controller.topics.names import wrong_with_name
+from kspec.spec.messages.topics.create_partitions import CreatePartitionsRequest, MorePartitions
+from kspec.spec.messages.topics.create_topics import CreateTopicsRequest, ReplicaAssignment
+from kspec.spec.messages.topics.delete_topics import DeleteTopicsRequest, TopicName
+from kspec.spec.metadata import ConfigRecord, MetadataImage, PartitionRecord, RemoveTopicRecord, replay
+from kspec.spec.topics import NO_TOPICS, configs_of, topic_named, topic_with_id
+from kspec.spec.values import NO_TOPIC_ID, BrokerId, Error
 from tests.spec.controller.topics.places import (
-    SETTINGS,
     broker,
     cluster,
     create,
+    decided,
     named,
     new,
     of_topic,
@@ -33,7 +34,7 @@ def test_legal_names(name: str) -> None:
 def test_illegal_names(name: str) -> None:
     assert wrong_with_name(name) is not None
     image, (answer,) = create(cluster(), new(name))
-    assert (answer.error, image.topics) == (Error.INVALID_TOPIC_EXCEPTION, ())
+    assert (answer.error, image.topics) == (Error.INVALID_TOPIC_EXCEPTION, NO_TOPICS)
 
 
 # ---- CreateTopics
@@ -42,9 +43,10 @@ def test_illegal_names(name: str) -> None:
 def test_a_topic_is_created() -> None:
     image, (answer,) = create(cluster(), new("topic", 3, 2, configs=(("segment.bytes", "1048576"),)))
     assert (answer.error, answer.topic_id, answer.partitions, answer.replication_factor) == (Error.NONE, topic_id(1), 3, 2)
-    assert image.topic("topic") == image.topic_by_id(topic_id(1)) == image.topics[0]
-    assert (image.topics[0].partitions, image.topics[0].replication_factor) == (3, 2)
-    assert image.configs(of_topic()) == (("segment.bytes", "1048576"),)
+    (topic,) = image.topics.by_name
+    assert topic_named(image.topics, "topic") == topic_with_id(image.topics, topic_id(1)) == topic
+    assert topic.partitions == (0, 1, 2)
+    assert configs_of(image.configs, of_topic()) == (("segment.bytes", "1048576"),)
 
 
 def test_the_cluster_gives_what_is_not_said() -> None:
@@ -56,15 +58,15 @@ def test_the_cluster_gives_what_is_not_said() -> None:
 def test_active_replicas_are_in_sync_and_the_first_leads() -> None:
     given = (ReplicaAssignment(1, (BrokerId(2), BrokerId(1))), ReplicaAssignment(0, (BrokerId(3), BrokerId(2))))
     request = CreateTopicsRequest((new("topic", assignments=given),))
-    decision = handle_create_topics(SETTINGS, cluster(broker(1), broker(2), broker(3, fenced=True)), request, 0)
-    registrations = [one.registration for one in decision.records if isinstance(one, TopicPartitionRecord)]
+    decision = decided(handle_create_topics, cluster(broker(1), broker(2), broker(3, fenced=True)), request)
+    registrations = [one.registration for one in decision.records if isinstance(one, PartitionRecord)]
     assert [one.replicas for one in registrations] == [(3, 2), (2, 1)]
     assert [one.isr for one in registrations] == [{2}, {1, 2}]
     assert [one.leader for one in registrations] == [2, 2]
 
 
 def test_only_to_look_creates_nothing() -> None:
-    decision = handle_create_topics(SETTINGS, cluster(), CreateTopicsRequest((new("topic", 1, 1),), validate_only=True), 0)
+    decision = decided(handle_create_topics, cluster(), CreateTopicsRequest((new("topic", 1, 1),), validate_only=True))
     assert decision.records == ()
     assert decision.answer.topics[0].error == Error.NONE
 
@@ -83,7 +85,7 @@ def test_only_to_look_creates_nothing() -> None:
 def test_numbers_that_cannot_be(partitions: int, factor: int, error: Error) -> None:
     image, (answer,) = create(cluster(), new("topic", partitions, factor))
     assert answer.error == error
-    assert bool(image.topics) == (error == Error.NONE)
+    assert bool(image.topics.by_name) == (error == Error.NONE)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,8 @@ def test_no_replica_is_placed_where_every_broker_is_away() -> None:
 
 
 def test_brokers_that_shut_down_get_no_new_replicas() -> None:
-    image = TopicsImage((broker(1, leaving=True), broker(2), broker(3, fenced=True)), ((BrokerId(2), "rack"),))
+    brokers = (broker(1, leaving=True), broker(2), broker(3, fenced=True))
+    image = MetadataImage(brokers=brokers, racks=((BrokerId(2), "rack"),))
     assert [(one.broker, one.rack, one.fenced) for one in usable_brokers(image)] == [(2, "rack", False), (3, None, True)]
 
 
@@ -163,24 +166,24 @@ def test_a_request_has_ten_thousand_partitions_at_most() -> None:
 def test_one_that_fails_does_not_hinder_the_others() -> None:
     image, answers = create(cluster(), new("bad name"), new("good", number=2), new("__cluster_metadata", number=3))
     assert [answer.error for answer in answers][1] == Error.NONE
-    assert [topic.name for topic in image.topics] == ["good"]
+    assert [topic.name for topic in image.topics.by_name] == ["good"]
 
 
 # ---- CreatePartitions
 
 
-def more(image: TopicsImage, *topics: MorePartitions, validate_only: bool = False) -> list[Error]:
-    decision = handle_create_partitions(SETTINGS, image, CreatePartitionsRequest(topics, validate_only), 0)
-    assert all(isinstance(record, TopicPartitionRecord) for record in decision.records)
+def more(image: MetadataImage, *topics: MorePartitions, validate_only: bool = False) -> list[Error]:
+    decision = decided(handle_create_partitions, image, CreatePartitionsRequest(topics, validate_only))
+    assert all(isinstance(record, PartitionRecord) for record in decision.records)
     assert not (validate_only and decision.records)
     return [topic.error for topic in decision.answer.topics]
 
 
 def test_partitions_are_added_with_as_many_replicas() -> None:
     image = with_topic(partitions=2, factor=2)
-    decision = handle_create_partitions(SETTINGS, image, CreatePartitionsRequest((MorePartitions("topic", 5),)), 0)
-    added = [record for record in decision.records if isinstance(record, TopicPartitionRecord)]
-    assert [record.index for record in added] == [2, 3, 4]
+    decision = decided(handle_create_partitions, image, CreatePartitionsRequest((MorePartitions("topic", 5),)))
+    added = [record for record in decision.records if isinstance(record, PartitionRecord)]
+    assert [(record.partition_id, record.place.partition) for record in added] == [(2, 2), (3, 3), (4, 4)]
     assert all(len(record.registration.replicas) == 2 for record in added)
     assert more(image, MorePartitions("topic", 5), validate_only=True) == [Error.NONE]
 
@@ -212,7 +215,7 @@ def test_replicas_of_new_partitions_that_a_client_chooses(given: list[tuple[int,
 
 
 def test_no_partition_is_added_where_every_broker_is_away() -> None:
-    image = with_topic(factor=1)._replace(registered=(broker(1, fenced=True),))
+    image = with_topic(factor=1)._replace(brokers=(broker(1, fenced=True),))
     assert more(image, MorePartitions("topic", 3)) == [Error.INVALID_REPLICATION_FACTOR]
     assert more(image, MorePartitions("topic", 3, ((BrokerId(1),),))) == [Error.INVALID_REPLICA_ASSIGNMENT]
 
@@ -220,19 +223,20 @@ def test_no_partition_is_added_where_every_broker_is_away() -> None:
 # ---- DeleteTopics
 
 
-def delete(image: TopicsImage, *topics: TopicName) -> list[tuple[str | None, Error]]:
-    answer = handle_delete_topics(SETTINGS, image, DeleteTopicsRequest(topics), 0).answer
+def delete(image: MetadataImage, *topics: TopicName) -> list[tuple[str | None, Error]]:
+    answer = decided(handle_delete_topics, image, DeleteTopicsRequest(topics)).answer
     return [(topic.name, topic.error) for topic in answer.topics]
 
 
 def test_a_topic_is_deleted_with_its_settings() -> None:
     image = replay(with_topic(), ConfigRecord(of_topic(), "retention.ms", "1"))
     for wanted in (TopicName("topic"), TopicName(None, topic_id(1))):
-        decision = handle_delete_topics(SETTINGS, image, DeleteTopicsRequest((wanted,)), 0)
+        decision = decided(handle_delete_topics, image, DeleteTopicsRequest((wanted,)))
         assert decision.records == (RemoveTopicRecord(topic_id(1)),)
         assert decision.answer.topics[0].name == "topic"
         gone = replay(image, decision.records[0])
-        assert (gone.topics, gone.settings) == ((), ())
+        assert gone == decision.image
+        assert (gone.topics, gone.partitions, gone.configs) == (NO_TOPICS, (), ())
 
 
 def test_what_cannot_be_deleted() -> None:
@@ -244,7 +248,5 @@ def test_what_cannot_be_deleted() -> None:
     assert delete(image, TopicName(None, NO_TOPIC_ID)) == [(None, Error.INVALID_REQUEST)]
     assert delete(image, TopicName("topic", topic_id(1))) == [("topic", Error.INVALID_REQUEST)]
     assert delete(image, TopicName("topic"), TopicName("topic")) == [("topic", Error.INVALID_REQUEST)]
-    assert delete(image, TopicName("topic"), TopicName(None, topic_id(1))) == [
-        ("topic", Error.INVALID_REQUEST),
-        ("topic", Error.NONE),
-    ]
+    assert delete(image, TopicName(None, NO_TOPIC_ID), TopicName(None, NO_TOPIC_ID)) == [(None, Error.INVALID_REQUEST)] * 2
+    assert delete(image, TopicName("topic"), TopicName(None, topic_id(1))) == [("topic", Error.INVALID_REQUEST)]

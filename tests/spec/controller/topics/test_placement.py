@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.controller.topics.chance import chance_of, draw, shuffled
-from spec.controller.topics.placement import UsableBroker, place, wrong_with_placement
-from spec.values import BrokerId
+from kspec.spec.controller.topics.chance import chance_of, draw, shuffled
+from kspec.spec.controller.topics.placement import UsableBroker, place, wrong_with_placement
+from kspec.spec.values import BrokerId
 
 
 def brokers(*racks: str | None, fenced: tuple[int, ...] = ()) -> tuple[UsableBroker, ...]:

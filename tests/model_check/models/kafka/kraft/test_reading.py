@@ -6,23 +6,32 @@ from typing import Any
 
 import pytest
 
-from model_check.graphs.edges import state_graph
-from model_check.models import MODELS
-from model_check.models.kafka.kraft.metadata import whole
-from model_check.models.kafka.party import STRANGER, Rules, broker
-from model_check.models.kafka.reductions import image_for, is_same_to
-from model_check.models.kafka.values import Cluster, Process
-from model_check.models.parts import LATE, PARTITION
-from spec.broker.partition import Handled, Partition
-from spec.broker.protocol import BrokerProtocol
-from spec.broker.roles import apply_change
-from spec.broker.rules.fetcher import NOT_FETCHING
-from spec.broker.rules.lifecycle import BrokerState
-from spec.log.local_log import LocalLog
-from spec.log.record_log import EMPTY_LOG, RecordLog
-from spec.metadata import NOBODY, UNCHANGED, LeaderRecoveryState, LocalChange, LocalRole, PartitionRegistration, local_change
-from spec.releases.broker import BROKER_RELEASES
-from spec.values import NO_PARTITION_EPOCH, BrokerId, Epoch, Offset, Record
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.kafka.kraft.metadata import whole
+from kspec.model_check.models.kafka.party import STRANGER, PartyRules, broker
+from kspec.model_check.models.kafka.reductions import image_for, is_same_to
+from kspec.model_check.models.kafka.values import ModelController, Process
+from kspec.model_check.models.parts import LATE, PARTITION
+from kspec.spec.broker.partition import Handled, Partition
+from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.roles import apply_change
+from kspec.spec.broker.rules.fetcher import NOT_FETCHING
+from kspec.spec.broker.rules.lifecycle import BrokerState
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.metadata import (
+    NOBODY,
+    UNCHANGED,
+    LeaderRecoveryState,
+    LocalChange,
+    LocalRole,
+    PartitionRegistration,
+    local_change,
+)
+from kspec.spec.releases.broker import BROKER_RELEASES
+from kspec.spec.values import NO_PARTITION_EPOCH, BrokerId, Epoch, Offset, Record
+from tests.limits.turns import Turns
 
 BROKERS = (BrokerId(1), BrokerId(2), BrokerId(3))
 TWO_RECORDS = LocalLog(EMPTY_LOG.append((Record(1, Epoch(0)), Record(2, Epoch(0)))), Offset(1))
@@ -34,36 +43,38 @@ FENCED = {"min_isr": 1, "elections": 1, "fencings": 1, "isr_shrinks": 1, "values
 
 
 @cache
-def decisions(bounds: tuple[tuple[str, Any], ...]) -> dict[Cluster, set[Cluster]]:
-    """What the controller holds in some reachable state, and what its next decision makes of it."""
+def decisions(bounds: tuple[tuple[str, Any], ...]) -> dict[ModelController, set[ModelController]]:
+    """States of the controller that can be reached, each with those after its next decision."""
     model = MODELS["kafka"].build({"release": "next", **dict(bounds)})
     graph = state_graph(model)
     held, transitions = graph.values_of(model.slots[0].position), graph.transitions
-    after: dict[Cluster, set[Cluster]] = {cluster: set() for cluster in held.known}
+    after: dict[ModelController, set[ModelController]] = {cluster: set() for cluster in held.known}
     for one, other in zip(held.numbers[transitions.source], held.numbers[transitions.target], strict=True):
         if one != other:
             after[held.known[one]].add(held.known[other])
     return after
 
 
-def in_a_row(bounds: dict[str, Any]) -> Iterator[tuple[Cluster, Cluster]]:
-    """What the controller holds, with all that it may hold any number of decisions later."""
+def in_a_row(bounds: dict[str, Any]) -> Iterator[tuple[ModelController, ModelController]]:
+    """Pairs of a state of the controller and one that it may have any number of decisions later."""
     after = decisions(tuple(bounds.items()))
     for first in after:
-        later, waiting = set[Cluster](), [first]
+        later, waiting = set[ModelController](), [first]
+        turns = Turns()
         while waiting:
+            turns.go()
             new = after[waiting.pop()] - later
             later |= new
             waiting += new
         yield from ((first, cluster) for cluster in later)
 
 
-def face(own: BrokerId, cluster: Cluster) -> PartitionRegistration | None:
+def face(own: BrokerId, cluster: ModelController) -> PartitionRegistration | None:
     return whole(image_for(own, cluster, remembers=False).topic)
 
 
 def asked(before: PartitionRegistration | None, after: PartitionRegistration | None, own: BrokerId) -> LocalChange:
-    """What a broker has to do, by what brokers read of it.
+    """The task of a broker, by what brokers read of it.
 
     A leader reads all but what only the controller reads. A follower reads who leads since when, and whether it is in sync
     itself; to follow whom it follows already is nothing.
@@ -101,7 +112,7 @@ def test_what_a_broker_makes_of_images_asks_of_it_what_whole_images_ask(bounds: 
 
 
 def test_some_replicas_come_without_a_new_leader_epoch() -> None:
-    """Whoever only looked at who leads since when would not learn of its replica."""
+    """A broker that only looked at the leader and its epoch would not learn of its replica."""
     assert any(
         (before.topic.leader, before.topic.leader_epoch) == (after.topic.leader, after.topic.leader_epoch)
         and before.topic.replicas < after.topic.replicas
@@ -136,7 +147,7 @@ def merged(
     for before, after in in_a_row(bounds):
         for own in BROKERS:
             if is_same_to(own, *(image_for(own, cluster, remembers=False) for cluster in (before, after))):
-                self_ = broker(Rules(protocol, min_isr=1), own, process, before.brokers)
+                self_ = broker(PartyRules(protocol, min_isr=1), own, process, before.brokers)
                 first = local_change(None, whole(before.topic), own)
                 taken = apply_change(self_, Partition(PARTITION, TWO_RECORDS), first, LATE).state
                 change = local_change(whole(before.topic), whole(after.topic), own)

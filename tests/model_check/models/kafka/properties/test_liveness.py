@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from model_check.core.temporal import assumed
-from model_check.graphs.edges import state_graph
-from model_check.graphs.graph import StateGraph
-from model_check.graphs.liveness import check_liveness
-from model_check.models.kafka.properties.liveness import HEALING
-from model_check.reports import mutants
+from kspec.model_check.core.temporal import assumed
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.graphs.graph import StateGraph
+from kspec.model_check.graphs.liveness import check_liveness
+from kspec.model_check.models.kafka.properties.liveness import HEALING
+from kspec.model_check.reports import mutants
 from tests.counts import count_of
+from tests.limits.marks import marked
 from tests.model_check.commands import Command
 from tests.model_check.graphs.lassos import assert_fair_violation
 from tests.model_check.models.kafka.test_kafka import kafka
@@ -38,6 +39,7 @@ DISTURBANCES = {
     "Reassign",
     "CancelReassignment",
     "RegisterAgain",
+    "RegisterEarlier",
 } | {
     "UncleanShutdown",
     "BeginShutdown",
@@ -64,7 +66,7 @@ def graph_of(parameters: tuple[tuple[str, Any], ...]) -> StateGraph:
 
 
 def broken(graph: StateGraph, *without: str) -> Lengths:
-    """Which liveness properties are violated if these actions need not be fair; each run is checked to be one, and fair."""
+    """Liveness properties that are violated if these actions need not be fair; each run is checked to be one, and fair."""
     model = graph.model
     fairness = [one for one in assumed(model.fairness) if one.action not in without]
     found: Lengths = {}
@@ -114,7 +116,7 @@ EVERYTHING = {
     "retries": 1,
     "unclean": True,
 }
-ONLY_KRAFT = {"late_registrations": 1, "slow_registrations": 1, "late_proposals": 1}
+ONLY_KRAFT = {"late_registrations": 1, "earlier_registrations": 1, "slow_registrations": 1, "late_proposals": 1}
 ONLY_ZOOKEEPER = {"failovers": 1, "lost_confirmations": 1}
 
 
@@ -136,9 +138,7 @@ def test_what_is_not_fair_is_a_disturbance_a_loss_or_what_clients_do() -> None:
 SLOW = set(mutants.LIVENESS_HUNTS) - {"truncate-only-if-longer"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in mutants.LIVENESS_HUNTS]
-)
+@pytest.mark.parametrize("name", marked(mutants.LIVENESS_HUNTS, slow=SLOW, nightly=["last-known-leader-while-down"]))
 def test_a_mutant_that_costs_progress_violates_a_property_that_the_repaired_version_satisfies(name: str) -> None:
     hunt = mutants.LIVENESS_HUNTS[name]
     assert hunt.prop in broken(graph_of(of(**hunt.bounds, mutant=mutants.weakened(name))), *hunt.without)
@@ -151,14 +151,67 @@ def test_a_mutant_that_costs_progress_violates_a_property_that_the_repaired_vers
 @pytest.mark.parametrize(
     ("release", "expected"),
     [
-        ("3.6", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
+        ("3.6", {"BrokerComesBack": (6, 0)}),
         ("3.8", {"BrokerComesBack": (5, 0), "WriteIsAnswered": (6, 0)}),
         ("3.9", {}),
     ],
 )
 def test_a_registration_that_arrives_late_keeps_a_broker_away_for_ever(release: str, expected: Lengths) -> None:
-    """KAFKA-16952: the controller gives the broker an epoch that it never hears of, and refuses its heartbeats."""
+    """KAFKA-16952: the controller gives the broker an epoch that it never hears of, and refuses its heartbeats.
+
+    Up to 3.7.0 a second registration fences the broker, and it leaves the ISR.
+    """
     assert broken(graph_of(of(release=release, brokers=2, elections=0, late_registrations=1))) == expected
+
+
+AN_EARLIER_ONE = {
+    "brokers": 2,
+    "min_isr": 1,
+    "values": 0,
+    "elections": 0,
+    "unclean_shutdowns": 1,
+    "earlier_registrations": 1,
+}
+
+
+@pytest.mark.parametrize("release", ["3.0", "3.9", "4.4", "next"])
+def test_a_registration_of_the_incarnation_before_keeps_a_broker_away_for_ever(release: str) -> None:
+    """The session of the present incarnation does not protect it before its first heartbeat, in no release."""
+    graph = graph_of(of(release=release, **AN_EARLIER_ONE))
+    assert broken(graph)["BrokerComesBack"] == (5, 0)
+    (prop,) = (prop for prop in graph.model.liveness if prop.name == "BrokerComesBack")
+    lasso = check_liveness(graph, [prop]).verdicts[0].lasso
+    assert lasso is not None
+    assert "RegisterEarlier" in [step.action.name for step in lasso.steps if step.action is not None]
+
+
+def test_an_incarnation_that_has_sent_a_heartbeat_and_the_first_one_have_nothing_to_fear() -> None:
+    """Without a restart there is no incarnation before; and a broker that is heard has a session."""
+    model = kafka(release="4.4", **AN_EARLIER_ONE)
+    possible, state = [], model.initial
+    for name in ("UncleanShutdown", "Register", "TakeFirstImage", "Unfence"):
+        taken = next(action for action in model.actions if action.name == name and action.args["broker"] == 1)
+        after = taken.bind()(state)
+        assert after is not None, name
+        state = after
+        late = [action.bind()(state) for action in model.actions if action.name == "RegisterEarlier"]
+        possible.append([one is not None for one in late])
+    assert possible == [[False, False], [True, False], [False, False], [False, False]]
+
+
+REASSIGNED = {"values": 0, "elections": 0, "reassignments": 3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("release", "expected"), [("4.2", {}), ("4.4", {"ReassignmentEnds": (12, 0)}), ("next", {})])
+def test_a_reassignment_that_takes_an_added_replica_back_never_ends_since_4_3(release: str, expected: Lengths) -> None:
+    """KAFKA-19975 waits for all replicas that are added, also for one that is to be removed again."""
+    assert broken(graph_of(of(release=release, **REASSIGNED))) == expected
+
+
+def test_reassignments_end_is_asked_where_there_are_some() -> None:
+    assert "ReassignmentEnds" not in [prop.name for prop in kafka(elections=0).liveness]
+    assert "ReassignmentEnds" in [prop.name for prop in kafka(elections=0, reassignments=1).liveness]
 
 
 @pytest.mark.slow

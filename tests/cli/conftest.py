@@ -1,0 +1,3 @@
+from tests.model_check.conftest import command, spark
+
+__all__ = ["command", "spark"]

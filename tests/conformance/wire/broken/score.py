@@ -1,0 +1,69 @@
+"""The cases that tell a broker with a bug: they are run on it until some fail."""
+
+import asyncio
+import secrets
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kspec.conformance.wire.run.results import Result, Status
+from kspec.conformance.wire.run.runner import TargetGoneError, find_target, needs_restart
+from kspec.conformance.wire.run.suite_run import NameSpace, Suite, SuiteRun
+from tests.conformance.wire.targets import SOON, documents
+from tests.impl.broker.process import BrokerProcess
+
+CHUNK = 120
+"""Cases that are run before anybody looks whether one has failed."""
+
+GONE = "the broker ends"
+
+
+class BrokenBroker(BrokerProcess):
+    """This project's broker with a bug."""
+
+    def __init__(self, folder: Path, bug: str) -> None:
+        super().__init__(folder, "--release", "4.4", traced=False)
+        self.begins_with = f"from tests.conformance.wire.broken.planting import plant; plant({bug!r}); "
+
+
+def cases_that_tell(bug: str, cases: Sequence[Any] = ()) -> list[str]:
+    """The names of the first cases that fail on a broker with the bug; none if all pass."""
+    with tempfile.TemporaryDirectory(prefix="kspec-broken-") as folder:
+        broker = BrokenBroker(Path(folder) / "logs", bug)
+        try:
+            broker.start()
+        except AssertionError:
+            return [GONE]
+        try:
+            return asyncio.run(_run(broker, list(cases or documents())))
+        finally:
+            broker.kill()
+
+
+async def _run(broker: BrokerProcess, cases: list[Any]) -> list[str]:
+    async def restarted() -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, broker.restart)
+        except AssertionError as error:
+            raise TargetGoneError(str(error)) from error
+
+    plain = [case for case in cases if not needs_restart(case)]
+    chunks = [plain[at : at + CHUNK] for at in range(0, len(plain), CHUNK)]
+    chunks.append([case for case in cases if needs_restart(case)])
+    for chunk in chunks:
+        found: list[Result] = []
+        try:
+            target = await find_target("127.0.0.1", broker.port, SOON)
+            suite = Suite(chunk, 8, {}, restarted)
+            await SuiteRun(target, suite, NameSpace(secrets.token_hex(3)), found.append).run()
+        except TargetGoneError:
+            return [*_failed(found), GONE]
+        failed = _failed(found)
+        if failed:
+            return failed
+    return []
+
+
+def _failed(results: Sequence[Result]) -> list[str]:
+    return [f"{one.name}: {one.reason[:150]}" for one in results if one.status == Status.FAIL]

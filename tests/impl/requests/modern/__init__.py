@@ -1,0 +1,1 @@
+"""Tests of record batches in bytes."""

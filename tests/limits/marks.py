@@ -1,0 +1,21 @@
+"""Marks at single parameters of a test: `slow` and `nightly`, by the parameter's value."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+SLOW, NIGHTLY = pytest.mark.slow, pytest.mark.nightly
+
+RUN_NIGHTLY = "KSPEC_NIGHTLY"
+"""The variable that, set to anything, lets nightly tests run. Together they take as long as all others."""
+
+
+def marked(values: Iterable[Any], *, slow: Collection[Any] = (), nightly: Collection[Any] = ()) -> list[Any]:
+    """The values as parameters; those in `slow` and in `nightly`, each of which must be one of them, have these marks."""
+    values = list(values)
+    gone = [one for one in [*slow, *nightly] if one not in values]
+    if gone:
+        raise ValueError(f"no parameter has the value {gone[0]!r}")
+    marks = ((SLOW, slow), (NIGHTLY, nightly))
+    return [pytest.param(value, marks=[mark for mark, those in marks if value in those]) for value in values]

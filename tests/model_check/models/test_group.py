@@ -1,0 +1,194 @@
+"""The model of a group: what holds within which bounds, what does not, and which mutants it finds."""
+
+from typing import Any
+
+import pytest
+
+from kspec.model_check.core.audit import audit
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.model import Client
+from kspec.model_check.core.parameters import ParameterError
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.graphs.liveness import check_liveness
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.group.values import member_id
+from kspec.model_check.reports.group_mutants import (
+    ALL_MUTANTS,
+    COOPERATIVE,
+    HUNTS,
+    KAFKAS,
+    LIVENESS_HUNTS,
+    MODERN,
+    NOT_CAUGHT,
+    hunt,
+    is_listed,
+)
+from tests.limits.marks import marked
+from tests.model_check.commands import Command
+
+STATIC = {"protocol": "consumer", "static_members": True, "records": 0, "leaves": 1}
+"""Consumers that leave for a while, and come back as another process."""
+
+COUNTS: list[tuple[dict[str, Any], int, int]] = [
+    ({}, 698, 1_260),
+    ({"disconnects": 1}, 7_235, 15_808),
+    ({"moves": 1}, 10_023, 22_386),
+    ({"member_id_first": True}, 860, 1_626),
+    (COOPERATIVE, 8_058, 14_224),
+    ({"leaves": 1, "lives": 2, "generations": 3}, 6_932, 13_112),
+    ({"protocol": "consumer", "records": 0}, 16_856, 55_430),
+    ({"protocol": "consumer", "consumers": 1, "moves": 1, "disconnects": 1}, 1_529, 4_064),
+    ({"protocol": "consumer", "consumers": 1, "late_requests": 1}, 625, 1_487),
+    ({**STATIC, "consumers": 1, "disconnects": 1, "generations": 3, "records": 1}, 2_457, 6_382),
+    ({"late_requests": 1, "lives": 2, "generations": 3}, 82_138, 188_216),
+    ({"protocol": "consumer"}, 36_124, 120_090),
+    ({**MODERN, "topic_partitions": 2}, 55_916, 190_250),
+    ({**MODERN, "disconnects": 1}, 93_165, 339_788),
+]
+"""Bounds within which everything holds, states, and transitions."""
+
+
+def violations(parameters: dict[str, Any], *names: str) -> dict[str, int]:
+    """The properties that are violated, each with the steps of a shortest run."""
+    model = MODELS["group"].build(parameters)
+    properties = [prop for prop in model.properties if not names or prop.name in names]
+    found = explore(model, properties, Limits())
+    return {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in found.verdicts if verdict.violated}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "states", "transitions"),
+    [*COUNTS[:-4], *(pytest.param(*one, marks=[pytest.mark.slow]) for one in COUNTS[-4:])],
+)
+def test_everything_holds_within_these_bounds(parameters: dict[str, Any], states: int, transitions: int) -> None:
+    model = MODELS["group"].build(parameters)
+    found = explore(model, model.properties, Limits())
+    assert found.complete
+    unmet = {verdict.prop.name for verdict in found.verdicts if not verdict.holds}
+    assert unmet <= ({"CommitIsAcknowledged"} if parameters.get("records") == 0 else set())
+    assert (found.distinct_states, found.transitions) == (states, transitions)
+
+
+def test_symmetry_gives_the_same_verdicts_with_half_the_states() -> None:
+    for parameters, states, represented in (({"disconnects": 1}, 3_619, 7_235), (KAFKAS, 8_429, 16_856)):
+        model = MODELS["group"].build(parameters)
+        found = explore(model, model.properties, Limits(), symmetry=Symmetry(model))
+        assert (found.distinct_states, found.represented) == (states, represented)
+        assert not any(verdict.violated for verdict in found.verdicts)
+
+
+def test_with_kafkas_consumers_a_lost_answer_gives_a_partition_to_two() -> None:
+    """A full heartbeat while one reconciles does not name what it is about to read; the coordinator gives it to another."""
+    assert violations({**KAFKAS, "disconnects": 1}, "OwnsOnlyWhatIsAssigned") == {"OwnsOnlyWhatIsAssigned": 15}
+    assert violations({**KAFKAS, "disconnects": 1}, "ExclusiveAssignment") == {}
+
+
+@pytest.mark.slow
+def test_two_then_read_it() -> None:
+    assert violations({**KAFKAS, "disconnects": 1}, "ExclusiveOwnership") == {"ExclusiveOwnership": 21}
+
+
+def test_static_members_are_those_of_consumer_groups() -> None:
+    with pytest.raises(ParameterError, match="goes with --protocol consumer"):
+        MODELS["group"].build({"static_members": True})
+
+
+def test_a_paused_member_reads_on_after_its_session_has_ended() -> None:
+    """Nobody tells it; the classic protocol excludes this only while no consumer outlives its session."""
+    bounds = {"expiries": 1, "lives": 2}
+    assert violations(bounds, "ExclusiveOwnership") == {"ExclusiveOwnership": 15}
+    others = ("AcknowledgedCommitsKept", "OnlyMembersCommit", "StateIsThatOfLog", "OwnsWhatIsAssigned")
+    assert violations(bounds, *others) == {}
+
+
+def test_a_leader_that_assigns_twice_in_a_generation_leaves_two_assignments_in_the_log() -> None:
+    """It loses its connection while the first is stored, and makes another, which a coordinator that loads the log has."""
+    bounds = {"moves": 1, "disconnects": 1}
+    assert violations(bounds, "OwnsWhatIsAssigned") == {"OwnsWhatIsAssigned": 16}
+    assert violations(bounds, "ExclusiveOwnership") == {"ExclusiveOwnership": 20}
+    assert violations(bounds, "AcknowledgedCommitsKept", "OnlyMembersCommit", "StateIsThatOfLog") == {}
+
+
+def test_a_commit_on_a_connection_that_was_given_up_sets_an_offset_back() -> None:
+    """No number orders commits of one generation: one that arrives late overwrites a later one that is acknowledged."""
+    bounds = {"late_requests": 1, "lives": 2, "records": 2}
+    assert violations(bounds, "AcknowledgedCommitsKept") == {"AcknowledgedCommitsKept": 19}
+    assert violations(bounds, "OnlyMembersCommit", "StateIsThatOfLog") == {}
+
+
+@pytest.mark.parametrize("name", marked(tuple(HUNTS), slow=["keeps-when-fenced", "commits-of-any-epoch"]))
+def test_a_mutant_violates_its_property(name: str) -> None:
+    parameters, prop, steps = HUNTS[name]
+    assert violations({**parameters, "mutant": name}, prop) == {prop: steps}
+    if not name.startswith("keeps-when-"):
+        assert violations(parameters, prop) == {}
+
+
+def rebalance_ends(parameters: dict[str, Any]) -> bool:
+    model = MODELS["group"].build(parameters)
+    (prop,) = model.liveness
+    (verdict,) = check_liveness(state_graph(model, 1), [prop]).verdicts
+    assert verdict.met
+    return verdict.lasso is None
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    marked(
+        [{}, {"moves": 1, "lives": 2, "generations": 4}, {"disconnects": 1, "lives": 2, "generations": 5}],
+        slow=[{"moves": 1, "lives": 2, "generations": 4}, {"disconnects": 1, "lives": 2, "generations": 5}],
+    ),
+)
+def test_a_rebalance_ends_in_all_fair_runs(parameters: dict[str, Any]) -> None:
+    assert rebalance_ends(parameters)
+
+
+@pytest.mark.parametrize(
+    "name", marked(tuple(LIVENESS_HUNTS), slow=["lost-answer-forgotten"], nightly=["known-member-fenced"])
+)
+def test_with_a_mutant_a_rebalance_may_never_end(name: str) -> None:
+    assert not rebalance_ends({**LIVENESS_HUNTS[name], "mutant": name})
+
+
+def test_every_mutant_is_caught_or_explained() -> None:
+    assert len(ALL_MUTANTS) >= 20
+    assert all(map(is_listed, ALL_MUTANTS))
+    assert ALL_MUTANTS.keys() == HUNTS.keys() | LIVENESS_HUNTS.keys() | NOT_CAUGHT.keys()
+
+
+def test_a_hunt_says_what_it_finds() -> None:
+    found = hunt("free-though-owned")
+    assert (found.caught_by, found.loop) == ({"ExclusiveAssignment": 4}, None)
+    assert not hunt("own-pending-not-free").caught
+    assert hunt("step-on-committed").loop == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOT_CAUGHT)
+def test_no_run_tells_this_mutant_apart(name: str) -> None:
+    for parameters in (
+        {"moves": 1},
+        {"moves": 1, "unstable_reads": True},
+        {"leaves": 1, "lives": 2, "generations": 3},
+        COOPERATIVE,
+        {**MODERN, "disconnects": 1},
+    ):
+        assert violations({**parameters, "mutant": name}) == {}
+
+
+def test_the_declared_reads_are_true() -> None:
+    bounds = {"disconnects": 1, "late_requests": 1, "moves": 1, "leaves": 1, "lives": 2, "expiries": 1}
+    for more, states in (({}, 40), ({"protocol": "consumer", "generations": 4}, 10)):
+        assert audit(MODELS["group"].build({**bounds, **more}), states, seed=1).findings == []
+
+
+def test_consumers_are_parties_of_their_own(command: Command) -> None:
+    assert str(Client(2)) == "2"
+    assert member_id(2, 1) == "2.1"
+    told = command("check", "group", "--mutant", "keeps-while-joining", "--symmetry").stdout
+    assert "up to renaming of consumers" in told
+    assert "all consumers" in told
+    assert "coordinator" in told
+    assert "broker" not in told.replace("engine", "")

@@ -1,1 +1,0 @@
-"""What a simulated replica stores, and the records that it stores."""
