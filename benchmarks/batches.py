@@ -1,4 +1,4 @@
-"""What a batch costs a broker, by how many records it has: `python -m benchmarks.batches`.
+"""The cost of a batch to a broker, by how many records it has: `python -m benchmarks.batches`.
 
 A leader and its follower, in memory, on one core: a producer with acks=all sends batch after batch, and the follower fetches
 each. Both logs are `EpochLog`, so that what a broker would read from its files is kept in a list beside them. Timed are the
@@ -12,27 +12,28 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.engines import write_readme
-from spec.broker.follower import fetch_or_truncate, handle_fetch_response
-from spec.broker.leader.fetch import handle_fetch
-from spec.broker.leader.produce import handle_produce
-from spec.broker.partition import Broker, Handled, Partition
-from spec.broker.roles import become_follower, become_leader
-from spec.broker.rules.fetcher import Asked
-from spec.log.batch import Batch, Batches, count_records
-from spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
-from spec.log.local_log import LocalLog
-from spec.log.producers import LAST_SEQUENCE
-from spec.messages.fetch import FetchRequest, FetchResponse
-from spec.messages.produce import ACKS_ALL, ProduceRequest
-from spec.metadata import BrokerRegistration, PartitionRegistration
-from spec.releases.broker import BROKER_4_0
-from spec.step import Reply, Send
-from spec.values import (
+from kspec.spec.broker.follower import fetch_or_truncate, handle_fetch_response
+from kspec.spec.broker.leader.fetch import handle_fetch
+from kspec.spec.broker.leader.produce import handle_produce
+from kspec.spec.broker.partition import Broker, Handled, Partition
+from kspec.spec.broker.roles import become_follower, become_leader
+from kspec.spec.broker.rules.fetcher import PendingFetch
+from kspec.spec.log.batch import Batch, Batches, count_records
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.log.producers import LAST_SEQUENCE
+from kspec.spec.messages.fetch import FetchRequest, FetchResponse
+from kspec.spec.messages.produce import ACKS_ALL, ProduceRequest
+from kspec.spec.metadata import BrokerRegistration, PartitionRegistration
+from kspec.spec.releases.broker import BROKER_4_0
+from kspec.spec.step import Reply, Send
+from kspec.spec.values import (
     NO_EPOCH,
     BrokerEpoch,
     BrokerId,
     Epoch,
     Incarnation,
+    MonotonicMs,
     PartitionEpoch,
     PartitionId,
     ProducerEpoch,
@@ -42,10 +43,10 @@ from spec.values import (
 LEADER, FOLLOWER = BrokerId(1), BrokerId(2)
 PRODUCER = ProducerId(7), ProducerEpoch(0)
 RECORDS = 1_000_000
-NOW = 1_000
+NOW = MonotonicMs(1_000)
 
 
-class Spent(NamedTuple):
+class BatchSeconds(NamedTuple):
     """Seconds that the handlers took for each batch, in order."""
 
     produce: list[float]
@@ -67,11 +68,11 @@ def _replicas() -> tuple[Partition[EpochLog], Partition[EpochLog]]:
     return become_leader(_broker(LEADER), empty, announced, NOW).state, nothing_to_truncate
 
 
-def replicate(batches: int, records: int) -> Spent:
+def replicate(batches: int, records: int) -> BatchSeconds:
     """Send so many batches of so many records through both replicas. Each is committed by the fetch after its own."""
     leading, following = _broker(LEADER), _broker(FOLLOWER)
     leader, follower = _replicas()
-    spent, segment = Spent([], []), []
+    spent, segment = BatchSeconds([], []), []
     for number in range(batches):
         batch = Batch(records, NO_EPOCH, number, *PRODUCER, number * records % (LAST_SEQUENCE + 1))
         began = time.perf_counter()
@@ -81,7 +82,7 @@ def replicate(batches: int, records: int) -> Spent:
         fetching = fetch_or_truncate(following, follower, NOW)
         answered = handle_fetch(leading, leader, _request(fetching), NOW)
         answer = _with_payloads(_answer(answered), (segment[number],))
-        asked = Asked(fetching.state.fetcher.leader_epoch, fetching.state.fetcher.fetch_offset)
+        asked = PendingFetch(fetching.state.fetcher.leader_epoch, fetching.state.fetcher.fetch_offset)
         follower = handle_fetch_response(following, fetching.state, asked, answer, NOW).state
         leader = answered.state
         spent.produce.append(produced - began)
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     sizes = (1, 100, RECORDS // chosen.batches, 1_000_000)
     replicate(chosen.batches, 1)
-    runs: dict[int, list[Spent]] = {size: [] for size in sizes}
+    runs: dict[int, list[BatchSeconds]] = {size: [] for size in sizes}
     for _ in range(chosen.runs):
         for size in sizes:
             runs[size].append(replicate(chosen.batches, size))

@@ -1,4 +1,4 @@
-"""What checkpoints cost: `python -m benchmarks.checkpoints --max-epoch 3 --interval 10 --folder DIR`.
+"""The cost of checkpoints: `python -m benchmarks.checkpoints --max-epoch 3 --interval 10 --folder DIR`.
 
 The model is `kip-320` with three replicas, logs and records of three. Explorations with and without checkpoints take turns;
 the report has the median wall times, how fast the checkpoints were written, and how long the last one takes to be resumed.
@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from model_check.core.exploration import Checkpointing, Limits
-from model_check.engines.compiled import explore
-from model_check.engines.compiled.checkpoint import Checkpoint, Moment
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import CheckpointPlan, Limits
+from kspec.model_check.engines.compiled import explore
+from kspec.model_check.engines.compiled.checkpoint import Checkpoint, Moment
+from kspec.model_check.models import MODELS
 
 
 @dataclass(slots=True)
 class Cost:
-    """What one exploration spent on its checkpoints, or on loading one."""
+    """The cost of an exploration's checkpoints, or of loading one."""
 
     saves: int = 0
     longest: float = 0.0
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     bounds = {"replicas": 3, "log_size": 3, "max_records": 3, "max_epoch": chosen.max_epoch}
     model, limits = MODELS["kip-320"].build(bounds), Limits(stop_at_first=False)
-    asked = Checkpointing(chosen.folder, tell=lambda sentence: None, every=chosen.interval)
+    asked = CheckpointPlan(chosen.folder, tell=lambda sentence: None, every=chosen.interval)
     explore(MODELS["kip-320"].build({"replicas": 2, "max_epoch": 1}), [], limits)  # kernels are compiled, or loaded
     plain, kept, costs, states = [], [], [], 0
     for _ in range(chosen.runs):

@@ -7,10 +7,10 @@ one state of each orbit is visited.
 import json
 import sys
 
-from model_check.core.exploration import Limits
-from model_check.core.symmetry import Symmetry
-from model_check.engines.compiled import explore
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled import explore
+from kspec.model_check.models import MODELS
 
 
 def main(arguments: list[str]) -> None:

@@ -25,8 +25,8 @@ MODULE = "kafka_replication_kip_966"
 
 
 def check(bounds: list[str], seconds: float) -> tuple[dict[str, Any], float, int]:
-    """What `kspec check` says within these bounds, for at most so long; its wall time, and its peak memory in bytes."""
-    command = [sys.executable, "-c", "from model_check.cli.main import main; main()", "check", "kafka", *bounds]
+    """The result of `kspec check` within these bounds, for at most so long; its wall time, and its peak memory in bytes."""
+    command = [sys.executable, "-c", "from kspec.cli.main import main; main()", "check", "kafka", *bounds]
     began = time.perf_counter()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen([*command, "--json", "--time-limit", str(seconds)], stdout=output, cwd=REPOSITORY)

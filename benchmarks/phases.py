@@ -1,4 +1,4 @@
-"""Where a search spends its time, with one worker: `python -m benchmarks.phases [NAME=VALUE …]`.
+"""The phases of a search with one worker, in time: `python -m benchmarks.phases [NAME=VALUE …]`.
 
 `StrongIsr` is checked in `kip-320`, three replicas, log 3, records 3, epochs 0 to 2 unless settings say otherwise.
 """
@@ -13,10 +13,10 @@ from benchmarks.engines import write_readme
 
 STARTED = time.perf_counter()
 
-from model_check.core.exploration import Limits  # noqa: E402
-from model_check.engines.compiled import explore, kernels, search  # noqa: E402
-from model_check.engines.compiled.rulebook import RuleBook  # noqa: E402
-from model_check.models import MODELS  # noqa: E402
+from kspec.model_check.core.exploration import Limits  # noqa: E402
+from kspec.model_check.engines.compiled import explore, kernels, search  # noqa: E402
+from kspec.model_check.engines.compiled.rulebook import RuleBook  # noqa: E402
+from kspec.model_check.models import MODELS  # noqa: E402
 
 SETTINGS = {"log_size": 3, "max_records": 3, "max_epoch": 2}
 PHASES = (

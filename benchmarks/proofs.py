@@ -1,4 +1,4 @@
-"""How long `kspec prove` takes, start included: wall time, and the slowest obligation.
+"""The duration of `kspec prove`, start included: wall time, and the slowest obligation.
 
 Run it as `python -m benchmarks.proofs [--replicas N ...] [--seeds N] [--workers W]`.
 """
@@ -28,7 +28,7 @@ def main() -> None:
 def measured(theorem: str, replicas: str, seed: int, workers: int) -> list[str]:
     """One run of the command: its status, how many obligations, the slowest, wall time and CPU time in seconds."""
     options = ["--replicas", replicas, "--seed", seed, "--workers", workers, "--json", "--quiet"]
-    command = [sys.executable, "-c", "from model_check.cli.main import main; main()", "prove", theorem, *map(str, options)]
+    command = [sys.executable, "-c", "from kspec.cli.main import main; main()", "prove", theorem, *map(str, options)]
     started, used = time.perf_counter(), _cpu()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall, cpu = time.perf_counter() - started, _cpu() - used

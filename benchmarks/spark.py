@@ -26,7 +26,7 @@ SIZES = {
 
 
 def measured(module: str, *arguments: str) -> dict[str, Any]:
-    """What one process says of itself, and how long it took from start to end."""
+    """The output of one process, and how long it took from start to end."""
     before = time.perf_counter()
     done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -100,7 +100,7 @@ def what_is_sent(runs: dict[str, dict[str, Any]]) -> str:
 
 
 def by_level(run: dict[str, Any]) -> str:
-    """What each level took."""
+    """The time of each level."""
     names = ("level", "jobs", "successors", "sent_states", "sent_bytes", "new_states", "seconds", "expand_s", "merge_s")
     rows = [
         [f"{work[name]:,.2f}" if isinstance(work[name], float) else f"{work[name]:,}" for name in names]
@@ -122,7 +122,7 @@ def by_partitions(size: str, counts: list[str]) -> tuple[str, dict[str, Any] | N
 
 
 def seconds_of_a_job(run: dict[str, Any]) -> float:
-    """What a job of hardly any states takes: the median of a small space's levels, all explored by Spark."""
+    """The time of a job of hardly any states: the median of a small space's levels, all explored by Spark."""
     seconds = sorted(work["seconds"] / work["jobs"] for work in run["work"])
     return float(seconds[len(seconds) // 2])
 

@@ -1,4 +1,4 @@
-"""What a search on Spark costs, from what one was measured to cost, and what larger ones would: `benchmarks.spark` uses it.
+"""The cost of a search on Spark, from what one was measured to cost, and what larger ones would: `benchmarks.spark` uses it.
 
 The processor seconds of expanding go with the successors found; those of merging with the states that are received, and
 with the states that are read again to strike out what is known, which are all that have been visited before the level. Each
@@ -15,7 +15,7 @@ STATES_IN_A_JOB = 1 << 21
 
 CASES = [(10**10, 32), (10**10, 256), (10**11, 32), (10**11, 256)]
 USED = 0.7
-"""Which part of the cores' time is used: tasks of a level wait for its slowest."""
+"""The part of the cores' time that is used: tasks of a level wait for its slowest."""
 
 DISK, NETWORK = 500e6, 500e6
 """Bytes in a second that each machine of `CORES_OF_A_MACHINE` reads, and sends."""
@@ -45,7 +45,7 @@ class Costs(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What a search of so many states takes."""
+    """The estimated cost of a search of so many states."""
 
     states: int
     cores: int
@@ -60,7 +60,7 @@ class Estimate(NamedTuple):
 
 
 def costs_of(run: dict[str, Any], smaller: dict[str, Any], crowded: dict[str, Any], job: float) -> Costs:
-    """What things cost in a run.
+    """The costs in a run.
 
     `smaller` is one that shows how the depth grows, `crowded` one with many partitions, so with more duplicates and smaller
     messages, as a cluster has them; `job` is what an empty job takes.
@@ -116,7 +116,7 @@ def _fit(columns: list[NDArray[np.float64]], seconds: list[float]) -> list[float
 
 
 def estimate(costs: Costs, states: int, cores: int) -> Estimate:
-    """What a search of so many states would take on so many cores."""
+    """The cost of a search of so many states on so many cores."""
     depth = round(costs.depth + costs.depth_per_digit * np.log10(states / costs.states))
     widest = states * costs.share_of_widest * costs.depth / depth
     partitions = min(1 << 16, max(2 * cores, 1 << int(np.ceil(np.log2(widest / STATES_IN_A_JOB)))))

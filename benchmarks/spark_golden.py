@@ -8,10 +8,10 @@ an error.
 import argparse
 import time
 
-from model_check.core.exploration import Limits
-from model_check.engines.spark import engine
-from model_check.engines.spark.session import SparkSettings, spark_context
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.engines.spark import engine
+from kspec.model_check.engines.spark.session import SparkSettings, spark_context
+from kspec.model_check.models import MODELS
 from tests.model_check.models.test_golden import LARGE, ROWS, assert_is_row, row_name
 
 PARTITIONS = (1, 2, 7, 64)

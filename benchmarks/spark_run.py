@@ -11,16 +11,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from model_check.core.exploration import Limits
-from model_check.engines.spark.engine import SparkSearch, states_folder
-from model_check.engines.spark.session import MOST_IN_A_LEVEL, SparkSettings, spark_context
-from model_check.models import MODELS
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.engines.spark.engine import SparkSearch, states_folder
+from kspec.model_check.engines.spark.session import MOST_IN_A_LEVEL, SparkSettings, spark_context
+from kspec.model_check.models import MODELS
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def usage(java: int) -> dict[str, Any]:
-    """What the driver, Java and all worker processes have used so far: seconds of processors, and peaks of memory in MB."""
+    """The use of the driver, Java and all worker processes so far: seconds of processors, and peaks of memory in MB."""
     family, parents = {os.getpid()}, {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:

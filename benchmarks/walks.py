@@ -9,10 +9,10 @@ import time
 from itertools import pairwise
 
 from benchmarks.engines import write_readme
-from model_check.core.model import Model
-from model_check.engines.simulation.simulate import Plan, simulate
-from model_check.engines.simulation.walks import walks
-from model_check.models import MODELS
+from kspec.model_check.core.model import Model
+from kspec.model_check.engines.simulation.simulate import WalkPlan, simulate
+from kspec.model_check.engines.simulation.walks import walks
+from kspec.model_check.models import MODELS
 
 CASES = (
     ("kip-320", {"log_size": 3, "max_records": 3, "max_epoch": 2}, 200_000),
@@ -29,7 +29,7 @@ def rate(model: Model, workers: int, traces: int) -> float:
     properties = [prop for prop in model.properties if prop.by_default]
     rates = []
     for seed in range(REPEAT):
-        result = simulate(model, properties, Plan(seed, traces, 100), workers)
+        result = simulate(model, properties, WalkPlan(seed, traces, 100), workers)
         rates.append(result.steps / result.duration_s)
     return statistics.median(rates)
 

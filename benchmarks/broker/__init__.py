@@ -1,1 +1,1 @@
-"""What a broker costs."""
+"""The costs of a broker."""

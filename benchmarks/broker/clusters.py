@@ -19,20 +19,20 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from benchmarks.broker.load import LIMIT_S, RECONNECT, Rate, Target, Waits, consume, latencies, measured, middle, produce
+from benchmarks.broker.load import LIMIT_S, RECONNECT, LoadTarget, Rate, Waits, consume, latencies, measured, middle, produce
 from benchmarks.broker.memory import settle
 from benchmarks.broker.side_by_side import cpu_seconds
-from conformance.kafka.cluster import KafkaProgram
-from conformance.kafka.jars import find_jars
-from impl.cluster.folder import ClusterFolder
-from impl.cluster.plan import Program, nodes_of, ports_from
-from impl.cluster.programs import KspecProgram
-from impl.cluster.supervisor import Cluster
-from impl.faults.load import create_topic
+from kspec.conformance.kafka.cluster import KafkaProgram
+from kspec.conformance.kafka.jars import find_jars
+from kspec.trials.cluster.folder import ClusterFolder
+from kspec.trials.cluster.plan import Program, nodes_of, ports_from
+from kspec.trials.cluster.programs import KspecProgram
+from kspec.trials.cluster.supervisor import ClusterSupervisor
+from kspec.trials.faults.load import create_topic
 
 TOPIC, PARTITIONS, BROKERS = "load", 3, 3
 MEGABYTES = 400
-"""How much is consumed in a run."""
+"""The amount that is consumed in a run."""
 
 KAFKAS_FLAGS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC")
 """As Kafka's own scripts start it."""
@@ -40,10 +40,10 @@ KAFKAS_FLAGS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC")
 SESSION_MS = 9_000
 """`broker.session.timeout.ms`, by default the same on both sides."""
 
-OURS = (sys.executable, "-c", "from model_check.cli.start import main; main()", "broker")
+OURS = (sys.executable, "-c", "from kspec.cli.start import main; main()", "broker")
 
 
-class Running:
+class MeasuredCluster:
     """A cluster under test, and what was measured of it."""
 
     def __init__(self, name: str, program: Program, folder: Path, first_port: int) -> None:
@@ -52,7 +52,7 @@ class Running:
         self.waits: list[Waits] = []
         self.measures: dict[str, str] = {}
         nodes = nodes_of(folder, BROKERS, ports_from(first_port, BROKERS), {})
-        self.cluster = Cluster(ClusterFolder(folder), nodes, program, print)
+        self.cluster = ClusterSupervisor(ClusterFolder(folder), nodes, program, print)
         begun = time.monotonic()
         asyncio.run(self.cluster.start())
         create_topic(self.addresses, TOPIC, PARTITIONS, BROKERS)
@@ -64,13 +64,13 @@ class Running:
 
     @property
     def addresses(self) -> str:
-        """Where clients connect."""
+        """The addresses to which clients connect."""
         return self.cluster.addresses
 
     @property
-    def target(self) -> Target:
-        """Where records go."""
-        return Target(self.addresses, TOPIC, PARTITIONS)
+    def target(self) -> LoadTarget:
+        """The topic that records go to."""
+        return LoadTarget(self.addresses, TOPIC, PARTITIONS)
 
     @property
     def pids(self) -> list[int]:
@@ -92,7 +92,7 @@ class Running:
         return {number: one.leader for number, one in found.topics[topic].partitions.items()}
 
 
-def seconds_without_leader(running: Running) -> float:
+def seconds_without_leader(running: MeasuredCluster) -> float:
     """From kill -9 of a leader to the next record of its partition that is acknowledged."""
     leader = running.leaders(TOPIC)[0]
     settings = {"bootstrap.servers": running.addresses, "acks": "all", "log_level": 0, **RECONNECT}
@@ -107,7 +107,7 @@ def seconds_without_leader(running: Running) -> float:
     return time.monotonic() - begun
 
 
-def many_partitions(running: Running, partitions: int) -> None:
+def many_partitions(running: MeasuredCluster, partitions: int) -> None:
     """A topic with many partitions: created, led again after a start of all, and after the death of a broker."""
     begun = time.monotonic()
     create_topic(running.addresses, "many", partitions, BROKERS)
@@ -135,7 +135,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def measure(clusters: list[Running], options: argparse.Namespace) -> None:
+def measure(clusters: list[MeasuredCluster], options: argparse.Namespace) -> None:
     """Take turns."""
     for one in clusters:
         one.measures["idle (MiB)"] = str(one.memory())
@@ -166,8 +166,8 @@ def measure(clusters: list[Running], options: argparse.Namespace) -> None:
         asyncio.run(one.cluster.stop())
 
 
-def table(clusters: list[Running]) -> str:
-    """What was measured: a row for each measure, a column for each cluster."""
+def table(clusters: list[MeasuredCluster]) -> str:
+    """The measurements: a row for each measure, a column for each cluster."""
     rows = [["", *(one.name for one in clusters)]]
     for kind in ("produce", "consume"):
         for name, field in (("MB/s", "per_second"), ("MB per CPU-s", "per_cpu_second")):
@@ -190,13 +190,13 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=1_000, metavar="N")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kspec-benchmark-"))
-    clusters: list[Running] = []
+    clusters: list[MeasuredCluster] = []
     try:
-        clusters.append(Running("kspec", KspecProgram(OURS, {}, {}), folder / "kspec", options.port))
+        clusters.append(MeasuredCluster("kspec", KspecProgram(OURS, {}, {}), folder / "kspec", options.port))
         if options.kafka:
             program = KafkaProgram(find_jars(options.kafka), KAFKAS_FLAGS)
             name = f"Apache Kafka {options.kafka}"
-            clusters.append(Running(name, program, folder / "kafka", options.port + BROKERS + 1))
+            clusters.append(MeasuredCluster(name, program, folder / "kafka", options.port + BROKERS + 1))
         measure(clusters, options)
         print(table(clusters))
     finally:

@@ -1,4 +1,4 @@
-"""What clients do to a server while it is measured: produce, consume, and produce at a steady rate. librdkafka."""
+"""Clients of a server that is measured: produce, consume, and produce at a steady rate. librdkafka."""
 
 import os
 import statistics
@@ -14,8 +14,8 @@ RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
 LIMIT_S = 120.0
 
 
-class Target(NamedTuple):
-    """Where records go. `settings`: what the producer of a throughput is given besides."""
+class LoadTarget(NamedTuple):
+    """The destination of records. `settings`: what the producer of a throughput is given besides."""
 
     addresses: str
     topic: str
@@ -37,7 +37,7 @@ def measured(cpu_seconds: Callable[[], float], work: Callable[[], int]) -> Rate:
     return Rate(moved / (time.monotonic() - begun), moved / max(cpu_seconds() - cpu, 0.01))
 
 
-def produce(target: Target, seconds: float) -> int:
+def produce(target: LoadTarget, seconds: float) -> int:
     """Produce for so long; the bytes of the values. Raises: `RuntimeError`, if not all is acknowledged."""
     producer = Producer({"bootstrap.servers": target.addresses, "acks": "all", **dict(target.settings)})
     value, sent, end = os.urandom(RECORD), 0, time.monotonic() + seconds
@@ -54,7 +54,7 @@ def produce(target: Target, seconds: float) -> int:
     return sent * RECORD
 
 
-def consume(target: Target, megabytes: float) -> int:
+def consume(target: LoadTarget, megabytes: float) -> int:
     """Consume so much from the beginning, or nearly all that there is; the bytes of the values."""
     consumer = Consumer({"bootstrap.servers": target.addresses, "group.id": "load", "enable.auto.commit": False})
     places = [TopicPartition(target.topic, number, 0) for number in range(target.partitions)]
@@ -79,8 +79,8 @@ def middle(waits: list[Waits]) -> str:
     return ", ".join(f"{statistics.median(times):.1f}" for times in zip(*waits, strict=True))
 
 
-def latencies(target: Target, a_second: int, seconds: float) -> Waits:
-    """How long records wait for their acknowledgement, at so many a second."""
+def latencies(target: LoadTarget, a_second: int, seconds: float) -> Waits:
+    """The times that records wait for their acknowledgement, at so many a second."""
     producer = Producer({"bootstrap.servers": target.addresses, "acks": "all"})
     value, found = os.urandom(RECORD), list[float]()
 

@@ -1,4 +1,5 @@
-"""What a machine is brought to before something is measured on it: no data waits for the disk, and memory is there.
+"""The state that a machine is brought to before something is measured on it: no data waits for the disk, and memory is
+there.
 
 A virtual machine gets a page of memory from its host when it touches it first, and gives free pages back. On the machine
 of the figures in the README that takes 2.4 ms for a MiB, ten times what it takes to write a MiB into a page that is there.

@@ -22,14 +22,14 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from impl.config.broker import BrokerConfig
-from impl.records.record import new_batch
-from impl.server.process import begin
-from impl.server.startup import RunningBroker
-from impl.wire.apis import APIS
-from impl.wire.values import Message
-from impl.wire.writing import write_message
-from model_check.cli.broker.serve import rules_of
+from kspec.cli.broker.serve import rules_of
+from kspec.impl.config.broker import BrokerConfig
+from kspec.impl.records.record import new_batch
+from kspec.impl.server.process import begin
+from kspec.impl.server.startup import RunningBroker
+from kspec.impl.wire.apis import APIS
+from kspec.impl.wire.values import Message
+from kspec.impl.wire.writing import write_message
 
 AT_ONCE, PARTITIONS, RECORDS, RECORD = 32, 3, 63, 1024
 PRODUCE_VERSION, METADATA_VERSION = 10, 9
@@ -48,7 +48,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return made
 
 
-class Pair:
+class BrokerAndClient:
     """A broker, and its client, in one thread."""
 
     def __init__(self, folder: str) -> None:
@@ -89,7 +89,7 @@ class Pair:
 
 
 def attempt(action: Callable[[], T], otherwise: T) -> T:
-    """What comes of an action that may have to wait."""
+    """The result of an action that may have to wait."""
     try:
         return action()
     except BlockingIOError:
@@ -113,7 +113,7 @@ def serve() -> None:
     """For each line of input so many turns, and a line with their times."""
     folder = tempfile.mkdtemp(prefix="kspec-benchmark-")
     try:
-        pair = Pair(folder)
+        pair = BrokerAndClient(folder)
         for _ in range(10):
             pair.turn()
         for line in sys.stdin:

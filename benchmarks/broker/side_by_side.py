@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer
 
-from benchmarks.broker.load import MIB, RECONNECT, Rate, Target, Waits, consume, latencies, measured, middle, produce
+from benchmarks.broker.load import MIB, RECONNECT, LoadTarget, Rate, Waits, consume, latencies, measured, middle, produce
 from benchmarks.broker.memory import settle
-from conformance.kafka.jars import Jars, find_jars, java
-from conformance.kafka.process import CLUSTER_ID, free_port, run_storage_tool, write_properties
-from conformance.kafka.single import settings_of
+from kspec.conformance.kafka.jars import Jars, find_jars, java
+from kspec.conformance.kafka.process import CLUSTER_ID, free_port, run_storage_tool, write_properties
+from kspec.conformance.kafka.single import settings_of
 
 COLUMNS = (
     "produce MB/s",
@@ -49,9 +49,9 @@ class Server(NamedTuple):
     seconds_to_first_record: float
 
     @property
-    def target(self) -> Target:
-        """Where records go."""
-        return Target(f"127.0.0.1:{self.port}", "load", 3, BATCHES)
+    def target(self) -> LoadTarget:
+        """The destination of records."""
+        return LoadTarget(f"127.0.0.1:{self.port}", "load", 3, BATCHES)
 
     def cpu(self) -> float:
         """Processor time so far (s)."""
@@ -73,7 +73,7 @@ def start_ours(folder: Path) -> Server:
     """`kspec broker`."""
     port = free_port()
     listener = f"listeners=PLAINTEXT://127.0.0.1:{port}"
-    code = "import sys; from model_check.cli.main import main; sys.exit(main())"
+    code = "import sys; from kspec.cli.main import main; sys.exit(main())"
     arguments = ["broker", "--log-dir", str(folder / "ours"), "--override", listener, "--override", "num.partitions=3"]
     begun = time.monotonic()
     with (folder / "ours.log").open("w") as log:

@@ -1,4 +1,4 @@
-"""How fast clusters run in simulated time: `python -m benchmarks.broker.simulation`.
+"""The speed of clusters in simulated time: `python -m benchmarks.broker.simulation`.
 
 Seeds of `kspec simulate-cluster`, one after the other in one process, with faults, and all properties after each event. A
 step is one call of a handler of `spec`, or of a question of it. Times are of the processor, without the start of Python and
@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.engines import write_readme
-from impl.sim.runs import Outcome, run
-from impl.sim.setup import Setup
-from spec.controller.protocol import Controller
-from spec.releases.broker import BROKER_NEXT
-from spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.controller.protocol import Controller
+from kspec.spec.releases.broker import BROKER_NEXT
+from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.trials.simulated.runs import RunOutcome, run
+from kspec.trials.simulated.setup import RunSetup
 
 BROKERS = (1, 2, 3)
 CALLS = 1_000_000
@@ -27,8 +27,7 @@ PARTS = {
     "handlers and questions of `spec`, with what is made of their effects": (
         "impl/broker/core.py:run(",
         "impl/broker/core.py:ask(",
-        "impl/broker/cluster.py:decide_event(",
-        "impl/broker/cluster.py:decide_topics(",
+        "impl/metadata/active.py:decide_event(",
     ),
     "fetches, at leaders": ("impl/requests/fetch.py:fetch(", "impl/requests/fetch.py:_look_again("),
     "produce requests": ("impl/requests/produce.py:produce(",),
@@ -36,33 +35,33 @@ PARTS = {
     "metadata that brokers read": ("impl/replica/metadata_follower.py:_take(",),
     "the controller's requests": ("impl/controller/dispatch.py:handle(",),
     "files": ("impl/server/broker.py:_store(",),
-    "starts of processes": ("impl/sim/nodes.py:start(",),
-    "messages on their way": ("impl/sim/network.py:request_frame(", "impl/sim/network.py:answer_frame("),
-    "properties": ("impl/sim/promises.py:look(",),
+    "starts of processes": ("trials/simulated/nodes.py:start(",),
+    "messages on their way": ("trials/simulated/network.py:request_frame(", "trials/simulated/network.py:answer_frame("),
+    "properties": ("trials/simulated/promises.py:look(", "trials/simulated/promises.py:look_at_step("),
 }
 """Functions by what they are for. One may call another, so the shares overlap."""
 
 
 SIMULATION = "the simulation itself: clock, network, nodes, clients, faults, properties, and its disk"
 FOLDERS = {
-    "impl/sim/": SIMULATION,
-    "impl/storage/simulated_disk.py": SIMULATION,
+    "trials/simulated/": SIMULATION,
+    "trials/simulated/disk.py": SIMULATION,
     "/spec/": "`spec` itself",
     "/impl/": "all else of `impl`: the brokers and the controller",
 }
-"""Whose time it is, by the file of a function, the first that fits. What Python's own functions take is their caller's."""
+"""The time's owner, by the file of a function, the first that fits. What Python's own functions take is their caller's."""
 
 
-class Timed(NamedTuple):
+class SeedTiming(NamedTuple):
     """A seed: what came of it, its seconds of the processor, and those of an empty call."""
 
-    outcome: Outcome
+    outcome: RunOutcome
     seconds: float
     call: float
 
 
-def _setup(seed: int) -> Setup:
-    return Setup(seed, dict.fromkeys(BROKERS, BROKER_NEXT), Controller(KRAFT_NEXT))
+def _setup(seed: int) -> RunSetup:
+    return RunSetup(seed, dict.fromkeys(BROKERS, BROKER_NEXT), Controller(KRAFT_NEXT))
 
 
 def _spent(work: Callable[[], object]) -> float:
@@ -80,11 +79,11 @@ def _calls() -> None:
         _empty()
 
 
-def timed(seed: int, steps: int) -> Timed:
+def timed(seed: int, steps: int) -> SeedTiming:
     """Run a seed."""
-    outcomes: list[Outcome] = []
+    outcomes: list[RunOutcome] = []
     seconds = _spent(lambda: outcomes.append(run(_setup(seed), steps)))
-    return Timed(outcomes[0], seconds, _spent(_calls) / CALLS)
+    return SeedTiming(outcomes[0], seconds, _spent(_calls) / CALLS)
 
 
 def shares(seeds: Sequence[int], steps: int) -> list[str]:
@@ -95,7 +94,7 @@ def shares(seeds: Sequence[int], steps: int) -> list[str]:
     profile.disable()
     profile.create_stats()
     functions = {f"{file}:{name}(": row for (file, _, name), row in profile.stats.items()}
-    whole = functions[next(name for name in functions if name.endswith("impl/sim/runs.py:run("))][3]
+    whole = functions[next(name for name in functions if name.endswith("trials/simulated/runs.py:run("))][3]
     rows = []
     for part, endings in PARTS.items():
         own = [row for name, row in functions.items() if name.endswith(endings)]
@@ -157,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_readme("broker/simulation", text)
 
 
-def _row(name: str, found: Sequence[Timed]) -> str:
+def _row(name: str, found: Sequence[SeedTiming]) -> str:
     steps, faults = sum(one.outcome.steps for one in found), sum(len(one.outcome.faults) for one in found)
     seconds, call = sum(one.seconds for one in found), sum(one.call for one in found) / len(found)
     rate = steps / seconds

@@ -1,4 +1,4 @@
-"""What storage costs: `python -m benchmarks.broker.storage --folder DIR`.
+"""The cost of storage: `python -m benchmarks.broker.storage --folder DIR`.
 
 One process, in a new folder within DIR, which is removed at the end. Records are random bytes, so that no disk compresses
 them. Reading is timed through the page cache, and as bytes; a broker sends from the file.
@@ -19,15 +19,16 @@ from pathlib import Path
 import crc32c
 
 from benchmarks.engines import write_readme
-from impl.records.batch import header_at, headers
-from impl.records.record import new_batch
-from impl.storage import LogConfig, LogDirectory, PartitionFiles, RealDisk
-from spec.values import BrokerEpoch, Epoch, Offset
+from kspec.impl.records.batch import header_at, headers
+from kspec.impl.records.record import new_batch
+from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles, RealDisk
+from kspec.spec.values import BrokerEpoch, Epoch, Instant, MonotonicMs, Offset, TimestampMs
 
 CLUSTER, TOPIC_ID = "b" * 22, "A" * 22
 MEGABYTE = 1_000_000
 CONFIG = LogConfig()
 LEADER = Epoch(0)
+BEGIN = Instant(MonotonicMs(0), TimestampMs(0))
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -57,11 +58,11 @@ def appends(folder: Path) -> list[str]:
     for name, config, most in (("", CONFIG, 20_000), (", synced", LogConfig(flush_messages=1), 300)):
         for size in (1_000, 16_384, 262_144):
             count = min(most, 1_000 * MEGABYTE // size)
-            files = PartitionFiles.create(RealDisk(), str(folder / f"appends{name}{size}-0"), TOPIC_ID, config, 0)
+            files = PartitionFiles.create(RealDisk(), str(folder / f"appends{name}{size}-0"), TOPIC_ID, config, BEGIN)
             batch, times = _batch(size), []
             for _ in range(count):
                 start = time.perf_counter()
-                files.append(files.log.end_offset, LEADER, [batch], 0)
+                files.append(files.log.end_offset, LEADER, [batch], BEGIN)
                 times.append(time.perf_counter() - start)
             shutil.rmtree(files.folder)
             rows.append(f"| append of {size:,} bytes{name}, median | {statistics.median(times) * 1e6:.1f} us |")
@@ -76,16 +77,16 @@ def partitions(folder: Path, count: int) -> list[str]:
 
     def create() -> None:
         for number in range(count):
-            directory.create_partition("many", number, TOPIC_ID, CONFIG, 0)
+            directory.create_partition("many", number, TOPIC_ID, CONFIG, BEGIN)
 
     def append() -> None:
         for files in directory.partitions.values():
-            files.append(Offset(0), LEADER, [batch], 0)
+            files.append(Offset(0), LEADER, [batch], BEGIN)
 
     def open_again() -> LogDirectory:
         opened = LogDirectory.open(str(folder / "many"), RealDisk(), CLUSTER, 1)
         for topic, partition in opened.found:
-            opened.open_partition(topic, partition, CONFIG, 0)
+            opened.open_partition(topic, partition, CONFIG, BEGIN)
         return opened
 
     batch = _batch(1_000)
@@ -114,18 +115,18 @@ def partitions(folder: Path, count: int) -> list[str]:
 def large_log(folder: Path, gigabytes: float) -> list[str]:
     """Rows: what a long log costs: to write, to open, to find and to read."""
     directory = LogDirectory.open(str(folder / "large"), RealDisk(), CLUSTER, 1)
-    files = directory.create_partition("large", 0, TOPIC_ID, CONFIG, 0)
+    files = directory.create_partition("large", 0, TOPIC_ID, CONFIG, BEGIN)
     batch, wanted = _batch(65_536), int(gigabytes * 1e9 / 65_536)
 
     def write() -> None:
         for _ in range(wanted):
-            files.append(files.log.end_offset, LEADER, [batch], 0)
+            files.append(files.log.end_offset, LEADER, [batch], BEGIN)
 
     written = _timed(write)
     directory.close({}, BrokerEpoch(1))
     start = time.perf_counter()
     directory = LogDirectory.open(str(folder / "large"), RealDisk(), CLUSTER, 1)
-    files = directory.open_partition("large", 0, CONFIG, 0)
+    files = directory.open_partition("large", 0, CONFIG, BEGIN)
     opened = time.perf_counter() - start
     end = files.log.end_offset
     places = [Offset(number * 7_919 % end) for number in range(2_000)]

@@ -1,0 +1,1 @@
+"""Measurements of the site and the explorer on it, in a browser."""
