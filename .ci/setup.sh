@@ -38,9 +38,18 @@ find_python() { # the one in PYTHON, or the fastest on the path
     )
 }
 
-make_venv() { # a bare Debian or Ubuntu has python3 without the part of it that makes environments
+make_venv() { # a bare Debian or Ubuntu has python3 without the part of it that puts pip into environments
     "$1" -m venv .venv >/dev/null 2>&1 && return
     rm -rf .venv
+    if "$1" -m venv --without-pip .venv >/dev/null 2>&1; then # a pip that is there already may install another
+        "$1" -m pip --python .venv/bin/python install --quiet pip >/dev/null 2>&1 && return
+        rm -rf .venv
+    fi
+    for maker in "$1 -m virtualenv" virtualenv "uv venv --quiet --seed"; do
+        # shellcheck disable=SC2086 # a program and its options
+        $maker --python "$1" .venv >/dev/null 2>&1 && [ -x .venv/bin/python ] && return
+        rm -rf .venv
+    done
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         say "python3-venv is missing; installing it ..."
         version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -49,8 +58,20 @@ make_venv() { # a bare Debian or Ubuntu has python3 without the part of it that 
         "$1" -m venv .venv >/dev/null 2>&1 && return
         rm -rf .venv
     fi
-    say "$1 cannot make a virtual environment. On Debian and Ubuntu: sudo apt-get install python3-venv"
+    say "$1 cannot make a virtual environment: it has no venv with ensurepip, and there is no pip, virtualenv or uv. On" \
+        "Debian and Ubuntu: sudo apt-get install python3-venv"
     exit 2
+}
+
+why_not_installed() { # What pip says, in a line; it calls a package missing whenever it gets no answer about it
+    if grep -qi 'CERTIFICATE_VERIFY_FAILED\|SSLCertVerificationError\|certificate verify failed' .venv/pip.log; then
+        printf '%s' "the certificate of the package index is not trusted here; PIP_CERT=FILE names a file with the one that signs it"
+    elif grep -qi 'NewConnectionError\|ConnectTimeoutError\|ReadTimeoutError\|NameResolutionError\|ProxyError' .venv/pip.log; then
+        printf '%s' "the package index cannot be reached; PIP_INDEX_URL=URL names another, HTTPS_PROXY=URL a proxy"
+    else
+        said=$(grep '^ *ERROR' .venv/pip.log | tail -n 1) # pip indents what its own pip says
+        printf '%s' "${said:-$(tail -n 1 .venv/pip.log)}" | sed 's/^ *//' | cut -c 1-200
+    fi
 }
 
 set_up() { # $1: what to install, "." with or without extras
@@ -67,9 +88,7 @@ set_up() { # $1: what to install, "." with or without extras
     if [ ! -f "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
         say "Installing $1 ..."
         if ! .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1" >.venv/pip.log 2>&1; then
-            why=$(grep '^ *ERROR' .venv/pip.log | tail -n 1) # pip indents what its own pip says
-            say "Cannot install $1: $(printf '%s' "${why:-$(tail -n 1 .venv/pip.log)}" | sed 's/^ *//' | cut -c 1-200)" \
-                "(all that pip says is in .venv/pip.log)"
+            say "Cannot install $1: $(why_not_installed) (all that pip says is in .venv/pip.log)"
             exit 2
         fi
         touch "$stamp"
