@@ -25,6 +25,9 @@ from tests.impl.broker.process import BrokerClient, wait_until
 from tests.limits.turns import Turns
 
 HOUR = 3_600_000
+LAST_BYTE = 0x40
+"""A batch that says it is short leaves the last byte of its time where the next one's magic is."""
+
 HEADER = struct.Struct(">qiibIhiqqqhii")
 
 TOPICS: dict[str, dict[str, str]] = {
@@ -562,6 +565,9 @@ def _cases() -> dict[str, BatchCase]:
         "cut-by-1": raw("plain", cut(good, -1)),
         "length-13": one("plain", good._replace(length=13)),
         "length-14": one("plain", good._replace(length=14)),
+        "length-14-then-magic-1": one("plain", good._replace(length=14, max_time=1 - LAST_BYTE)),
+        "length-14-then-negative": one("plain", good._replace(length=14, base_time=LAST_BYTE, max_time=1 - LAST_BYTE)),
+        "length-14-then-magic-0": one("plain", good._replace(length=14, max_time=-LAST_BYTE)),
         "length-15": one("plain", good._replace(length=15)),
         "length-48": one("plain", good._replace(length=48)),
         "length-49": one("plain", good._replace(length=49)),
@@ -690,12 +696,18 @@ def _led(client: BrokerClient, topic: str, count: int) -> bool:
     return all(one.error_code == 0 for one in answer.topics[0].partitions)
 
 
+def time_of_sending() -> int:
+    """A moment (ms) a second ago, whose last byte is the same at all times."""
+    now = int(time.time() * 1000) - 1000
+    return now - (now - LAST_BYTE) % 256
+
+
 def ask(port: int, name: str, partition: int) -> dict[str, Any]:
     """A broker's answer to a case, and the log afterwards."""
     case = CASES[name]
     topic = NAMES[case.topic]
     answers: list[Any] = []
-    now = int(time.time() * 1000) - 1000
+    now = time_of_sending()
     with BrokerClient(port) as client:
         for build in case.steps:
             data = Message(name=topic, partition_data=[Message(index=partition, records=build(now))])
@@ -716,7 +728,7 @@ def ask(port: int, name: str, partition: int) -> dict[str, Any]:
 def ask_together(port: int, name: str) -> dict[str, Any]:
     """A broker's answers for the partitions of a request, and their log ends afterwards."""
     case, first = TOGETHER[name], MISSING * list(TOGETHER).index(name)
-    now = int(time.time() * 1000) - 1000
+    now = time_of_sending()
     numbers = [first + part if part < MISSING else 9999 for part, _ in case.parts]
     data = [Message(index=number, records=one(now)) for number, (_, one) in zip(numbers, case.parts, strict=True)]
     topics = [Message(name=TOGETHER_TOPIC, partition_data=data)]
