@@ -1,6 +1,6 @@
 """One simulated cluster: a controller, brokers, clients and faults, checked against the promises while it runs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import inf
 from random import Random
@@ -14,9 +14,11 @@ from kspec.spec.metadata import PartitionRegistration
 from kspec.spec.values import BrokerId, Offset
 from kspec.trials.history.commits import GroupHistory
 from kspec.trials.simulated.checks.metadata import place_of
+from kspec.trials.simulated.clients.classic import ClassicMember
 from kspec.trials.simulated.clients.client import ClientEnvironment, SimClient
 from kspec.trials.simulated.clients.consumers import ConsumerClient
-from kspec.trials.simulated.clients.groups import GroupClient, MemberClient, SimpleConsumer
+from kspec.trials.simulated.clients.groups import GroupClient, SimpleConsumer
+from kspec.trials.simulated.clients.members import SimulatedMember
 from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clients.partitions import Consumer, Deleter, ProducerClient, values_in
 from kspec.trials.simulated.clock import START_MS, VirtualClock
@@ -161,17 +163,13 @@ class SimulatedCluster:
                 raise BrokenPromiseError("LostCommit", f"group {group.group_id}: {wrong}")
 
     def _are_assigned(self) -> bool:
-        """Whether both groups with members share all partitions, each having one owner."""
-        consumers = [client for client in self.clients if isinstance(client, ConsumerClient)]
-        owned = sorted(index for consumer in consumers for index in consumer.owned)
-        is_shared = not consumers or (len({one.epoch for one in consumers}) == 1 and owned == list(range(self.partitions)))
-        return is_shared and self._is_one_generation()
+        """Whether both groups with members share all partitions in one generation, each having one owner."""
+        members = [client for client in self.clients if isinstance(client, SimulatedMember)]
+        return all(self._is_shared([one for one in members if one.history is group]) for group in self.groups)
 
-    def _is_one_generation(self) -> bool:
-        """Whether the members of the group share its partitions in one generation, each having one owner."""
-        members = [client for client in self.clients if isinstance(client, MemberClient)]
-        assigned = sorted(index for member in members for index in member.assigned)
-        return not members or (len({one.generation for one in members}) == 1 and assigned == list(range(self.partitions)))
+    def _is_shared(self, members: Sequence[SimulatedMember]) -> bool:
+        owned = sorted(index for member in members for index in member.owned)
+        return not members or (len({one.generation for one in members}) == 1 and owned == list(range(self.partitions)))
 
     def next_event(self) -> None:
         """Let the next event happen, and check the promises. Raises: `BrokenPromiseError`."""
@@ -335,7 +333,7 @@ class SimulatedCluster:
         with_members, without, of_consumers = self.groups
         for number in range(count):
             instance_id = f"static-{number}" if number % 2 else None
-            self.clients.append(MemberClient(self._new_id(), self._environment, with_members, instance_id))
+            self.clients.append(ClassicMember(self._new_id(), self._environment, with_members, instance_id))
         for number in range(min(count, self.partitions)):
             own = range(number, self.partitions, count)
             self.clients.append(SimpleConsumer(self._new_id(), self._environment, without, own))

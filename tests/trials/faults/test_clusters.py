@@ -10,7 +10,7 @@ from kspec.conformance.kafka.cluster import KafkaProgram
 from kspec.trials.cluster.plan import Program
 from kspec.trials.faults.links import CLIENTS
 from kspec.trials.history.anomalies import anomalies_in, count_by_name, may_be_without_waiting
-from kspec.trials.history.events import SendOutcome, read_history
+from kspec.trials.history.events import ACKNOWLEDGED, CommitOutcome, SendOutcome, read_history
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.limits.marks import marked
 from tests.trials.cluster.running import free_ports, kspec, kspec_program
@@ -109,9 +109,14 @@ def test_rounds_on_a_cluster_in_the_middle_of_an_upgrade_lose_nothing_and_its_re
 
 
 def test_rounds_on_a_single_process_that_is_broker_and_controller(tmp_path: Path) -> None:
-    options = "--brokers", "1", "--combined", "--rounds", "2", "--seconds", "8", "--port", str(free_ports(4)), "--trace"
+    rounds = "--rounds", "2", "--seconds", "8", "--groups", "1", "--consumers", "2"
+    options = "--brokers", "1", "--combined", *rounds, "--port", str(free_ports(4)), "--trace"
     done = kspec("cluster", "--log-dir", str(tmp_path / "cluster"), *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": nothing lost; ") == 2
     assert re.search(r"^record: [\d,]+ steps of \d+ starts, all come out as recorded$", done.stdout, re.MULTILINE)
     assert not (tmp_path / "cluster" / "pids.json").exists()
+    for folder in (tmp_path / "cluster" / "rounds").iterdir():
+        commits = [one for one in read_history(folder / "history.jsonl") if isinstance(one, CommitOutcome)]
+        groups = {one.partition.split("/")[0].rsplit("-", maxsplit=1)[1] for one in commits if one.kind == ACKNOWLEDGED}
+        assert groups == {"members", "simple", "consumers"}

@@ -1,7 +1,6 @@
 """Members of a consumer group (KIP-848) in the simulated cluster.
 
-A member sends heartbeats with all that it owns, takes the partitions in the answers, commits offsets of them in its epoch,
-and reads the committed offsets. Now and then it pauses for longer than its session, leaves, or starts anew as another.
+A member sends heartbeats with all that it owns, and takes the partitions in the answers.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,18 +10,7 @@ from kspec.spec.messages.groups.consumer_group_heartbeat import JOIN_EPOCH, LEAV
 from kspec.spec.values import Error
 from kspec.trials.history.commits import GroupHistory
 from kspec.trials.simulated.clients.client import ClientEnvironment
-from kspec.trials.simulated.clients.groups import (
-    COMMITS,
-    JOIN_MS,
-    LEAVES,
-    LONGEST_STILL_MS,
-    READS,
-    REBALANCE_MS,
-    SESSION_MS,
-    STANDS_STILL,
-    STARTS_ANEW,
-    GroupClient,
-)
+from kspec.trials.simulated.clients.members import REBALANCE_MS, SimulatedMember
 
 LOSES_MEMBERSHIP = frozenset({Error.FENCED_MEMBER_EPOCH, Error.UNKNOWN_MEMBER_ID, Error.GROUP_ID_NOT_FOUND})
 """Errors after which a consumer drops its partitions, and joins again."""
@@ -31,79 +19,31 @@ AFTER_STALE_EPOCH = frozenset({Error.STALE_MEMBER_EPOCH, Error.ILLEGAL_GENERATIO
 """Errors of a commit in an epoch that is over: the next heartbeat tells the new one. Kafka: it is tried again then."""
 
 
-class ConsumerClient(GroupClient):
-    """A member of a consumer group."""
+class ConsumerClient(SimulatedMember):
+    """A member of a consumer group. Its generation is its member epoch."""
+
+    no_generation = int(JOIN_EPOCH)
 
     def __init__(self, client_id: int, environment: ClientEnvironment, history: GroupHistory) -> None:
         super().__init__(client_id, environment, history)
         self._lives = 1
-        self.epoch = int(JOIN_EPOCH)
-        self.owned: tuple[int, ...] = ()
-        self._has_committed = False
 
     @property
     def member_id(self) -> str:
         """Its id, which it makes up (KIP-1082), and keeps until it starts anew."""
         return f"consumer-{self.node_id}-{self._lives}"
 
-    def go(self) -> None:
-        """Join, or take a member's next turn."""
-        if self.epoch <= JOIN_EPOCH:
-            self._beat()
-        elif self.stopped:
-            self._settle_down()
-        else:
-            self._act()
+    def join(self) -> None:
+        """Join by a heartbeat."""
+        self.beat()
 
-    def _act(self) -> None:
-        drawn = self.random.random()
-        if drawn < STANDS_STILL:
-            self.later(self.go, self.random.randint(SESSION_MS // 2, LONGEST_STILL_MS))
-        elif drawn < STANDS_STILL + LEAVES:
-            self._leave()
-        elif drawn < STANDS_STILL + LEAVES + STARTS_ANEW:
-            self._lives += 1
-            self._drop_out()
-            self.go_on()
-        elif drawn < 1 - COMMITS - READS or not self.owned:
-            self._beat()
-        elif drawn < 1 - COMMITS:
-            self.read(self.owned, self.after)
-        else:
-            self._commit_owned(self.random.sample(self.owned, self.random.randint(1, len(self.owned))), self.after)
-
-    # ---- at the end
-
-    def settle(self) -> None:
-        """Stop pausing and leaving; go on until all members have what they are to have, and have committed and read."""
-        super().settle()
-        self._has_committed = False
-
-    def _settle_down(self) -> None:
-        if self.has_settled or self.random.random() < READS:
-            self._beat()
-        elif self.owned and not self._has_committed:
-            self._commit_owned(self.owned, self._after_commit)
-        else:
-            self.read(list(self.history.offsets), self._after_reading)
-
-    def _after_commit(self, error: Error) -> None:
-        self._has_committed = error == Error.NONE
-        self.after(error)
-
-    def _after_reading(self, error: Error) -> None:
-        self.has_settled = error == Error.NONE
-        self.after(error)
-
-    # ---- membership
-
-    def _beat(self) -> None:
-        joins = self.epoch <= JOIN_EPOCH
+    def beat(self) -> None:
+        """Send a heartbeat with all that it owns."""
         owned = [Message(topic_id=self.topic_id, partitions=list(self.owned))] if self.owned else []
         message = Message(
             group_id=self.history.group_id,
             member_id=self.member_id,
-            member_epoch=int(JOIN_EPOCH) if joins else self.epoch,
+            member_epoch=max(self.generation, self.no_generation),
             rebalance_timeout_ms=REBALANCE_MS,
             subscribed_topic_names=[self.topic],
             topic_partitions=owned,
@@ -118,34 +58,34 @@ class ConsumerClient(GroupClient):
 
     def _take(self, answer: Message) -> None:
         """Take an epoch and its partitions. Giving up and taking over are done at once; the next heartbeat says so."""
-        self.epoch = answer.member_epoch
+        self.generation = answer.member_epoch
         if answer.assignment is None:
             return
         now = tuple(sorted(index for one in answer.assignment.topic_partitions for index in one.partitions))
-        if now != self.owned:
-            self.has_settled = self._has_committed = False
-        self.owned = now
-        self.history.own(now, self.member_id, self.epoch)
+        self.begins_to_own(now)
+        self.history.own(now, self.member_id, self.generation)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """Leave, whatever the answer, and come back later as another member: a late leave must not meet it."""
         message = Message(group_id=self.history.group_id, member_id=self.member_id, member_epoch=int(LEAVE_EPOCH))
-        self._drop_out()
-        self.ask_coordinator("ConsumerGroupHeartbeat", message, lambda answer: self.go_on(), JOIN_MS)
+        self.drop_out()
+        self.ask_coordinator("ConsumerGroupHeartbeat", message, lambda answer: self.go_on())
         self._lives += 1
 
-    def _drop_out(self) -> None:
-        self.epoch, self.owned = int(JOIN_EPOCH), ()
-        self.has_settled = self._has_committed = False
+    def start_anew(self) -> None:
+        """As a process that was killed: it is another member."""
+        self._lives += 1
+        self.drop_out()
 
     def after(self, error: Error) -> None:
         """Go on after a response; some errors end the membership, and some an epoch."""
         if error in LOSES_MEMBERSHIP:
-            self._drop_out()
+            self.drop_out()
         if error in AFTER_STALE_EPOCH:
-            self._beat()
+            self.beat()
         else:
             super().after(error)
 
-    def _commit_owned(self, partitions: Sequence[int], take: Callable[[Error], None]) -> None:
-        self.commit(partitions, take, self.member_id, self.epoch)
+    def commit_as_member(self, partitions: Sequence[int], take: Callable[[Error], None]) -> None:
+        """Commit the next offset of each of these partitions in the present epoch."""
+        self.commit(partitions, take, self.member_id, self.generation)
