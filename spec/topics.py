@@ -32,6 +32,13 @@ class ConfigResource:
     name: str
 
 
+class TopicPartition(NamedTuple):
+    """A partition by its topic's name and its index there. Kafka: `TopicPartition`."""
+
+    topic: str
+    partition: int
+
+
 class TopicIdPartition(NamedTuple):
     """A partition's place: its topic's id and its index there. Kafka: `TopicIdPartition`."""
 

@@ -43,6 +43,10 @@ ProducerEpoch = NewType("ProducerEpoch", int)
 """Tells a producer from earlier producers with the same id: grows with each."""
 
 
+TransactionalId = NewType("TransactionalId", str)
+"""Names a producer of transactions over all its starts (`transactional.id`)."""
+
+
 TopicId = NewType("TopicId", bytes)
 """Names a topic for ever: a topic that is created again under the same name gets another. 16 bytes. Kafka: `Uuid`."""
 
@@ -130,6 +134,10 @@ NO_GENERATION = Generation(-1)
 """The generation of a commit that comes from no member. Kafka: `OffsetCommitRequest.DEFAULT_GENERATION_ID`."""
 
 
+LAST_PRODUCER_EPOCH = ProducerEpoch(2**15 - 1)
+"""The largest producer epoch. No client is told it: it is kept for the coordinator, to fence a producer with."""
+
+
 class Error(Enum):
     """A refusal, by Kafka's own name and wire code. Kafka: `org.apache.kafka.common.protocol.Errors`."""
 
@@ -175,6 +183,10 @@ class Error(Enum):
     DUPLICATE_SEQUENCE_NUMBER = 46
     INVALID_PRODUCER_EPOCH = 47
     INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
+    TRANSACTION_COORDINATOR_FENCED = 52
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     SECURITY_DISABLED = 54
     OPERATION_NOT_ATTEMPTED = 55
@@ -225,6 +237,7 @@ class Error(Enum):
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
     INVALID_REGISTRATION = 119
+    TRANSACTION_ABORTABLE = 120
     INVALID_REGULAR_EXPRESSION = 128
     UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"

@@ -30,6 +30,7 @@ BOXES = {
     "spec.controller": RoomBox(850, "controller"),
     "spec.assignors": RoomBox(950, "assignors"),
     "spec.coordinator": RoomBox(1000, "coordinator"),
+    "spec.transactions": RoomBox(980, "transactions"),
     "spec.consumer": RoomBox(545, "consumer"),
     "spec.zookeeper": RoomBox(710, "zookeeper"),
     "spec.releases": RoomBox(860, "releases"),

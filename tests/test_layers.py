@@ -36,6 +36,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "spec.assignors": ("spec.values",),
     "spec.coordinator.rules": ("spec.values", "spec.topics"),
     "spec.coordinator": (*WORDS, "spec.messages", "spec.assignors", "spec.coordinator.rules"),
+    "spec.transactions.rules": ("spec.values",),
+    "spec.transactions": (
+        *WORDS,
+        "spec.log",
+        "spec.messages",
+        "spec.coordinator.rules",
+        "spec.transactions.rules",
+    ),
     "spec.consumer": (*WORDS, "spec.messages", "spec.assignors"),
     "spec.zookeeper": (*WORDS, *BROKER, "spec.broker", "spec.controller.rules"),
     "spec.releases": (
@@ -47,6 +55,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "spec.assignors",
         "spec.coordinator.rules",
         "spec.coordinator",
+        "spec.transactions.rules",
+        "spec.transactions",
         "spec.consumer",
         "spec.zookeeper",
     ),

@@ -11,9 +11,9 @@ from kspec.conformance.story.snapshots import ReplicaSnapshot, log_of
 from kspec.impl.broker.calls import Ask, ChannelKey
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.server.startup import BrokerRules
-from kspec.impl.storage import TopicPartition
 from kspec.impl.storage.small_files import seed_ids
 from kspec.impl.wire.values import Message
+from kspec.spec.topics import TopicPartition
 from kspec.trials.faults.simulated_run import name_of
 from kspec.trials.simulated.clients.client import ClientEndpoint, nothing
 from kspec.trials.simulated.clock import VirtualClock, VirtualWait, carried_out

@@ -8,11 +8,12 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 from kspec.impl.broker.timers import Timer
 from kspec.impl.metadata.records import LogRecord
 from kspec.impl.records.batch import Buffer
-from kspec.impl.storage import PartitionFiles, TopicPartition
+from kspec.impl.storage import PartitionFiles
 from kspec.impl.wire.frames import RequestHeader
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.effects import LogChange
 from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import Instant, MonotonicMs, Offset
 
 

@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 
 from kspec.impl.metadata.active import StepRecorder
 from kspec.impl.metadata.image import ClusterImage
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.values import KeptMessage, Message
 from kspec.spec.metadata import BrokerRegistration, PartitionRegistration, broker_of
-from kspec.spec.topics import TopicImage
+from kspec.spec.topics import TopicImage, TopicPartition
 from kspec.spec.values import BrokerId, PartitionId
 
 

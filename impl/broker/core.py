@@ -18,7 +18,6 @@ from kspec.impl.config.broker import BrokerConfig
 from kspec.impl.metadata.active import StepRecorder
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.records.batch import BatchHeader, Buffer
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.apis import APIS
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.named_partitions import NO_TOPIC, check_hosted_partition
@@ -60,7 +59,7 @@ from kspec.spec.messages.topics.create_topics import NewTopic
 from kspec.spec.metadata import broker_of, rack_of
 from kspec.spec.releases.features import features_supported
 from kspec.spec.step import Reply, Send, SendToController
-from kspec.spec.topics import ConfigResource, ResourceType, configs_of
+from kspec.spec.topics import ConfigResource, ResourceType, TopicPartition, configs_of
 from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,

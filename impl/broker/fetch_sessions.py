@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from kspec.impl.broker.calls import Call, DelayedOperation, StoredPartition
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.fetch_sessions import (
     NO_SESSION,
@@ -31,6 +30,7 @@ from kspec.spec.broker.partition import Broker
 from kspec.spec.broker.rules.divergence import is_diverging
 from kspec.spec.messages.fetch import FetchRequest, FetchResponse
 from kspec.spec.releases.fetch_sessions import NEWEST as RULES
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import Error, MonotonicMs
 
 LEAST_AGE_MS = 120_000

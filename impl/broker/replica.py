@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kspec.impl.broker.calls import DelayedOperation, FollowUp
-from kspec.impl.storage import LogConfig, PartitionFiles, TopicPartition
+from kspec.impl.storage import LogConfig, PartitionFiles
 from kspec.impl.storage.config import log_config
 from kspec.spec.broker.clients.batches import BatchLimits
 from kspec.spec.broker.partition import Broker, BrokerSettings, Partition
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.messages.fetch import FetchRequest
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import MonotonicMs, PartitionId
 
 

@@ -9,13 +9,13 @@ from typing import TypeVar
 from kspec.impl.broker.calls import Effect, GradualWork, Steps, Store, StoreTogether, Then, stores_among
 from kspec.impl.broker.core import BrokerCore
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles, StorageError, TopicPartition
+from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles, StorageError
 from kspec.impl.storage.config import log_config
 from kspec.spec.broker.recovery import may_be_elected, opened
 from kspec.spec.broker.roles import apply_change
 from kspec.spec.controller.topics.names import CLUSTER_METADATA
 from kspec.spec.metadata import LocalRole, PartitionRegistration, local_change
-from kspec.spec.topics import TopicIdPartition
+from kspec.spec.topics import TopicIdPartition, TopicPartition
 from kspec.spec.values import Instant, Offset, PartitionId, TopicId
 
 LOG = logging.getLogger("kspec.broker")

@@ -6,7 +6,6 @@ from typing import Generic, NamedTuple, TypeVar
 from kspec.impl.broker.core import BrokerCore
 from kspec.impl.broker.replica import Replica
 from kspec.impl.records.batch import BatchHeader, InvalidBatchError, headers, is_intact
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.fetch_sessions import ClientSession
 from kspec.spec.broker.clients.offset_requests import EARLIEST, LATEST
@@ -16,6 +15,7 @@ from kspec.spec.messages.fetch import FetchRequest, FetchResponse
 from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kspec.spec.messages.list_offsets import OffsetSpec as WantedOffset
 from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import UNDEFINED_EPOCH_END, BrokerId, Epoch, EpochEndOffset, Error, Offset
 
 RequestT = TypeVar("RequestT", bound=FollowerRequest)

@@ -27,7 +27,6 @@ from kspec.impl.replica.fetch_messages import (
     list_offsets_request,
     listed_offsets,
 )
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.fetch_sessions import FIRST_EPOCH, ClientSession, after_answer, after_no_answer, waits_after
 from kspec.spec.broker.effects import FollowerRequest
@@ -45,6 +44,7 @@ from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.messages.fetch import FetchRequest
 from kspec.spec.messages.list_offsets import ListOffsetsRequest
 from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import BrokerId, Error, Instant, MonotonicMs, Offset
 
 ResponseT = TypeVar("ResponseT")

@@ -4,7 +4,6 @@ from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Respond, S
 from kspec.impl.broker.core import BrokerCore
 from kspec.impl.requests.administration.controller import feature_fields
 from kspec.impl.requests.topics import create_missing
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.apis import APIS
 from kspec.impl.wire.schema import NO_UUID
 from kspec.impl.wire.values import KeptMessage, Message
@@ -24,7 +23,7 @@ from kspec.spec.broker.clients.metadata_requests import (
 from kspec.spec.broker.clients.versions import UNSUPPORTED
 from kspec.spec.controller.topics.names import wrong_with_name
 from kspec.spec.metadata import PartitionRegistration, is_unfenced, rack_of
-from kspec.spec.topics import TopicImage
+from kspec.spec.topics import TopicImage, TopicPartition
 from kspec.spec.values import Error, Instant
 
 NO_OPERATIONS = -(2**31)

@@ -6,7 +6,7 @@ it is.
 """
 
 from kspec.impl.storage.config import LogConfig
-from kspec.impl.storage.directory import LogDirectory, TopicPartition
+from kspec.impl.storage.directory import LogDirectory
 from kspec.impl.storage.disk import Disk, StorageError
 from kspec.impl.storage.partition import PartitionFiles
 from kspec.impl.storage.real_disk import RealDisk
@@ -21,5 +21,4 @@ __all__ = [
     "PartitionFiles",
     "RealDisk",
     "StorageError",
-    "TopicPartition",
 ]

@@ -5,7 +5,6 @@ import re
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import RLock
-from typing import NamedTuple
 
 from kspec.impl.storage.cleaner import Steps, at_once, compact
 from kspec.impl.storage.config import LogConfig
@@ -38,6 +37,7 @@ from kspec.impl.storage.small_files import (
 from kspec.spec.broker.recovery import CheckpointedOffsets, is_checkpointed, is_clean_for, is_noted_as_clean, may_begin_anew
 from kspec.spec.log.checkpoint_files import OffsetEntry
 from kspec.spec.log.epoch_history import describes
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import NO_BROKER_EPOCH, UNKNOWN_OFFSET, BrokerEpoch, Instant, MonotonicMs, Offset
 
 LOG = logging.getLogger("kspec.storage")
@@ -52,13 +52,6 @@ DAMAGED = "?"
 
 CLOSED_AT_ONCE = 32
 """Partitions that are closed at a time: most of it is waiting for the disk. Kafka: `num.recovery.threads.per.data.dir`."""
-
-
-class TopicPartition(NamedTuple):
-    """A partition by its topic's name and its number."""
-
-    topic: str
-    partition: int
 
 
 class LogDirectory:

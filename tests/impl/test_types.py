@@ -30,11 +30,7 @@ DECODED = {
 }
 """The files of `impl` in which something has a type that is known only when it is decoded, and what that is."""
 
-SAME_SHAPE = {
-    ("impl/storage/directory.py TopicPartition", "spec/broker/clients/metadata_requests.py Cursor"): (
-        "one is a partition, the other a place in a list of partitions, which may name one that is not there"
-    ),
-}
+SAME_SHAPE: dict[tuple[str, ...], str] = {}
 """Values of two classes with the same fields, and why they are not one class."""
 
 

@@ -47,6 +47,7 @@ from tests.spec.controller_values import CONTROLLER_VALUES
 from tests.spec.coordinator_values import COORDINATOR_VALUES
 from tests.spec.published.test_versions import VERSIONS
 from tests.spec.topic_values import TOPIC_VALUES
+from tests.spec.transactions.values import TRANSACTION_VALUES
 
 FOLDER = Path(spec.__path__[0])
 FILES = sorted(FOLDER.rglob("*.py"))
@@ -221,6 +222,7 @@ VALUES: tuple[Any, ...] = (
     *CONTROLLER_VALUES,
     *COORDINATOR_VALUES,
     *TOPIC_VALUES,
+    *TRANSACTION_VALUES,
     ASYNC_ISR,
     EMPTY_LOG,
     OffsetForLeaderEpochResponse(Error.NONE, UNDEFINED_EPOCH_END),

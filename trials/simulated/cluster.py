@@ -6,11 +6,11 @@ from math import inf
 from random import Random
 
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.partition import Broker
 from kspec.spec.messages.produce import ACKS_LEADER
 from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import BrokerId, Offset
 from kspec.trials.history.commits import GroupHistory
 from kspec.trials.simulated.checks.metadata import place_of

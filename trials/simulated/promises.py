@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import TopicPartition
 from kspec.spec.broker.partition import Partition
 from kspec.spec.broker.rules.isr.proposal import maximal_isr
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.messages.produce import ACKS_ALL
 from kspec.spec.metadata import PartitionRegistration, has_leader
+from kspec.spec.topics import TopicPartition
 from kspec.trials.simulated.checks.committed import CommittedChecks
 from kspec.trials.simulated.checks.metadata import MetadataChecks
 from kspec.trials.simulated.checks.replicas import look_at_change, look_at_offsets

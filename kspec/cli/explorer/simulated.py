@@ -9,13 +9,13 @@ from typing import Any
 
 from kspec.cli.explorer.recording import RecordingError
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import TopicPartition
 from kspec.model_check.explorer.files.told import ToldRun, ToldStep, a_broker, a_slot, a_state, as_recording
 from kspec.model_check.explorer.rules import rule_as_json
 from kspec.model_check.models import MODELS
 from kspec.model_check.traces.encode import in_words
 from kspec.spec.broker.partition import Broker
 from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import NO_EPOCH, NO_LEADER, Offset
 from kspec.trials.simulated.clients.partitions import values_in
 from kspec.trials.simulated.clock import START_MS

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.metadata import PartitionRegistration, partition_of
 from kspec.spec.releases.broker import BROKER_NEXT
 from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.topics import TopicPartition
 from kspec.trials.simulated.clients.client import ClientEnvironment
 from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clients.partitions import ProducerClient

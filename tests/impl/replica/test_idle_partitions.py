@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kspec.impl.server.housekeeping import Housekeeping
-from kspec.impl.storage import TopicPartition
+from kspec.spec.topics import TopicPartition
 from tests.impl.replica.quiet_cluster import BROKERS, BUSY, IDLE, LAG_MS, Looks, QuietCluster
 from tests.limits.marks import marked
 

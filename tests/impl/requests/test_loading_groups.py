@@ -19,12 +19,13 @@ from kspec.impl.server import clock
 from kspec.impl.server.combined import CombinedShell
 from kspec.impl.server.shell import Shell
 from kspec.impl.server.startup import RunningBroker
-from kspec.impl.storage import StorageError, TopicPartition
+from kspec.impl.storage import StorageError
 from kspec.impl.storage.segment import FileSlice
 from kspec.spec.coordinator.refusals import GroupRequest
 from kspec.spec.coordinator.runtime import LoadedGroups
 from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import BrokerId, Epoch, Error, GroupId, Offset
 from tests.limits.turns import Turns
 

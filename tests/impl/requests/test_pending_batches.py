@@ -8,11 +8,11 @@ import pytest
 from kspec.impl.broker.calls import Effect, Then
 from kspec.impl.broker.pending import PendingBatch
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import TopicPartition
 from kspec.impl.trace.values import encode
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.effects import AnswerProducer
 from kspec.spec.messages.produce import ProduceResponse
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import Error, Offset
 
 

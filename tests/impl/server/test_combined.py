@@ -21,9 +21,9 @@ from kspec.impl.server import clock
 from kspec.impl.server.combined import CombinedShell
 from kspec.impl.server.files import BrokerFailureError
 from kspec.impl.server.startup import RunningBroker
-from kspec.impl.storage import TopicPartition
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.rules.lifecycle import BrokerState
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import Epoch, Instant, TimestampMs
 
 PLACE = TopicPartition("kept", 0)

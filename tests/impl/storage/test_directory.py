@@ -13,9 +13,10 @@ from shutil import copytree
 
 import pytest
 
-from kspec.impl.storage import LogConfig, LogDirectory, RealDisk, StorageError, TopicPartition
+from kspec.impl.storage import LogConfig, LogDirectory, RealDisk, StorageError
 from kspec.impl.storage.config import log_config
 from kspec.impl.storage.disk import File
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import BrokerEpoch, Epoch, MonotonicMs, Offset, TimestampMs
 from tests.impl.storage.model import made, read_all
 from tests.places import REPOSITORY

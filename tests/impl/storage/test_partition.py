@@ -1,10 +1,11 @@
 """The epoch file of a partition beside the history in memory."""
 
-from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles, TopicPartition
+from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles
 from kspec.impl.storage.small_files import read_epochs
 from kspec.spec.broker.effects import BatchesAppended
 from kspec.spec.log.batch import Batch
 from kspec.spec.log.epoch_history import EpochEntry, EpochHistory
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import Epoch, Offset
 from kspec.trials.simulated.disk import SimulatedDisk, Survives
 from tests.impl.storage.model import made

@@ -4,11 +4,11 @@ from itertools import islice
 
 import pytest
 
-from kspec.impl.storage import TopicPartition
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.releases.broker import BROKER_NEXT, BROKER_RELEASES
 from kspec.spec.releases.kraft import KRAFT_NEXT
 from kspec.spec.releases.names import kraft_of
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import Instant, TimestampMs
 from kspec.trials.simulated.clients.client import ClientEnvironment
 from kspec.trials.simulated.clients.partitions import ProducerClient

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from kspec.impl.broker.replica import Replica
-from kspec.impl.storage import TopicPartition
 from kspec.spec.broker.partition import Partition
 from kspec.spec.log.epoch_history import describes_any
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import BrokerId, Offset
 from kspec.trials.simulated.checks.epochs import CommittedPrefix, Stretches, in_words, stretches, stretches_of_batches
 from kspec.trials.simulated.history import BrokenPromiseError, ClientPartitionHistory

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from kspec.impl.metadata.image import ClusterImage
-from kspec.impl.storage import TopicPartition
 from kspec.spec.controller.rules.brokers import is_shutting_down
 from kspec.spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, has_leader, is_active, is_unfenced
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import NO_LEADER, PartitionId
 from kspec.trials.simulated.history import BrokenPromiseError
 from kspec.trials.simulated.nodes import ControllerNode

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from kspec.impl.storage import TopicPartition
 from kspec.spec.broker.effects import AnswerProducer, CloseConnection, Effect, Persist, RebuildProducers
 from kspec.spec.broker.leader.deletion import answer_deletion
 from kspec.spec.broker.partition import Broker, Handled, Partition
@@ -16,6 +15,7 @@ from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerH
 from kspec.spec.messages.delete_records import DeleteRecordsResponse
 from kspec.spec.metadata import broker_of, is_active, is_unfenced, replay_all
 from kspec.spec.step import Reply, Send, SendToController, Step
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import NO_LEADER, Error
 from kspec.trials.simulated.checks.metadata import place_of
 from kspec.trials.simulated.history import BrokenPromiseError

@@ -5,8 +5,9 @@ from functools import cache
 from random import Random
 
 from kspec.impl.records.batch import header_at
-from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles, StorageError, TopicPartition
+from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles, StorageError
 from kspec.spec.log.producers import Producers, rebuilt_from
+from kspec.spec.topics import TopicPartition
 from kspec.spec.values import BrokerEpoch, Epoch, MonotonicMs, Offset
 from kspec.trials.faults.damage import DamageKind, FileKind, Others, damaged, files_of
 from kspec.trials.simulated.disk import Content, Names, SimulatedDisk

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kspec.impl.storage import TopicPartition, directory
+from kspec.impl.storage import directory
+from kspec.spec.topics import TopicPartition
 from kspec.trials.simulated.nodes import BrokerNode
 from tests.impl.replica.quiet_cluster import BUSY, QuietCluster
 

@@ -1,0 +1,1 @@
+"""The APIs of transactions: of their clients, and among brokers."""

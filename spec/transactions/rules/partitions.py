@@ -1,0 +1,78 @@
+"""Decisions of the leader of a partition about transactions."""
+
+from kspec.spec.values import LAST_PRODUCER_EPOCH, Offset
+
+
+def never_verified(is_ongoing: bool) -> bool:
+    """Whether the coordinator is asked before a batch is appended, of whether its transaction is open in the log: never.
+
+    **Kafka:** up to 3.5.
+    """
+    return False
+
+
+def verified_at_first(is_ongoing: bool) -> bool:
+    """As `never_verified`, but a batch that would begin a transaction is. **Kafka:** since 3.6 (KIP-890 part 1)."""
+    return not is_ongoing
+
+
+def is_this_guard(known: int, given: int) -> bool:
+    """Whether a batch was verified since its producer's last transaction: by the guards of the producer, and of the batch.
+
+    **Kafka:** `VerificationGuard.verify` (KAFKA-14884).
+    """
+    return given != 0 and given == known
+
+
+def keeps_guard(bumps_epoch: bool, is_marker: bool, epoch: int, guard_epoch: int) -> bool:
+    """Whether a verification goes on after a batch or marker: if the marker ends the transaction before, by the epochs.
+
+    **Kafka:** `UnifiedLog.updateProducers`.
+    """
+    return bumps_epoch and is_marker and epoch == guard_epoch
+
+
+def is_lowest(first_sequence: int, lowest: int) -> bool:
+    """Whether a batch may be the first of its transaction, by the lowest sequence number that was to be verified.
+
+    **Kafka:** `ProducerAppendInfo.checkSequence` (KAFKA-14920).
+    """
+    return first_sequence <= lowest
+
+
+def ends_not_later(epoch: int, known: int, bumps_epoch: bool, is_open: bool) -> bool:
+    """Whether a marker is taken, of its epoch, the producer's epoch in the log, whether each transaction has an epoch of its
+    own, and whether one is open in the log: unless the epoch is smaller.
+
+    **Kafka:** `ProducerAppendInfo.checkProducerEpoch` up to 4.1.
+    """
+    return epoch >= known
+
+
+def ends_earlier(epoch: int, known: int, bumps_epoch: bool, is_open: bool) -> bool:
+    """As `ends_not_later`, but one with an epoch of its own is larger, unless it is repeated.
+
+    **Kafka:** since 4.2 (KIP-1228, KAFKA-19999).
+    """
+    return epoch > known or (epoch == known and not (bumps_epoch and is_open))
+
+
+def ends_earlier_or_last(epoch: int, known: int, bumps_epoch: bool, is_open: bool) -> bool:
+    """As `ends_earlier`, but the largest epoch is taken. **Kafka:** since 4.3 (KAFKA-20090)."""
+    return ends_earlier(epoch, known, bumps_epoch, is_open) or epoch == known == LAST_PRODUCER_EPOCH
+
+
+def is_later_coordinator(coordinator_epoch: int, known: int) -> bool:
+    """Whether a marker's coordinator is not an earlier one than that of the marker before.
+
+    **Kafka:** `ProducerAppendInfo.checkCoordinatorEpoch`.
+    """
+    return coordinator_epoch >= known
+
+
+def first_unstable(ongoing: tuple[Offset, ...], unreplicated: tuple[Offset, ...]) -> Offset | None:
+    """The first offset of a transaction that is open, or whose end is not committed; `None` if there is none.
+
+    **Kafka:** `ProducerStateManager.firstUnstableOffset`.
+    """
+    return min((*ongoing, *unreplicated), default=None)

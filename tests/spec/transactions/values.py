@@ -1,0 +1,49 @@
+"""A value of every class of transactions, for `test_purity`."""
+
+from typing import Any
+
+from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from kspec.spec.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from kspec.spec.messages.transactions.write_txn_markers import MarkersWritten, TransactionMarker
+from kspec.spec.releases.transactions import TRANSACTIONS_4_3
+from kspec.spec.topics import TopicPartition
+from kspec.spec.transactions.effects import (
+    AnswerTransaction,
+    AppendTransaction,
+    CoordinatedTransaction,
+    SendMarkers,
+    WaitingCompletion,
+)
+from kspec.spec.transactions.metadata import TransactionMetadata
+from kspec.spec.transactions.protocol import TransactionCoordinator, TransactionSettings
+from kspec.spec.transactions.records import record_of
+from kspec.spec.values import Epoch, Error, GroupId, ProducerEpoch, ProducerId, RequestNumber, TransactionalId
+
+T, P, E = TransactionalId("t"), ProducerId(1), ProducerEpoch(0)
+PLACE = TopicPartition("topic", 0)
+METADATA = TransactionMetadata(T, P, 60_000)
+MARKER = TransactionMarker(P, E, Epoch(0), True, frozenset({PLACE}))
+ENDED = EndTxnResponse(Error.NONE)
+
+TRANSACTION_VALUES: tuple[Any, ...] = (
+    AddOffsetsToTxnRequest(T, P, E, GroupId("g")),
+    AddOffsetsToTxnResponse(Error.NONE),
+    AddPartitionsToTxnRequest(T, P, E, frozenset({PLACE})),
+    AddPartitionsToTxnResponse(((PLACE, Error.NONE),)),
+    AnswerTransaction(RequestNumber(1), ENDED),
+    AppendTransaction(METADATA, Epoch(0)),
+    CoordinatedTransaction(T, Epoch(0)),
+    ENDED,
+    EndTxnRequest(T, P, E, True),
+    MARKER,
+    METADATA,
+    MarkersWritten(((PLACE, Error.NONE),)),
+    PLACE,
+    SendMarkers(MARKER),
+    TRANSACTIONS_4_3,
+    TransactionCoordinator(TRANSACTIONS_4_3),
+    TransactionSettings(),
+    WaitingCompletion(Epoch(0), METADATA),
+    record_of(METADATA, 2),
+)
