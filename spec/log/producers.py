@@ -11,9 +11,12 @@ from typing import NamedTuple
 
 from kspec.spec.log.batch import AnyBatch, Batches
 from kspec.spec.values import (
+    NO_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    UNKNOWN_OFFSET,
+    Epoch,
     Error,
     Offset,
     ProducerEpoch,
@@ -61,12 +64,17 @@ def producer_batch(batch: AnyBatch, base_offset: Offset) -> ProducerBatch:
 class ProducerEntry(NamedTuple):
     """The state of one producer: its epoch, and its last batches in that epoch, at most five.
 
-    Kafka: `ProducerStateEntry`. **Leaves out:** transactions; the time of the last batch, which a broker reads in its files.
+    `transaction_start`: the first offset of its open transaction. `coordinator_epoch`: that of the coordinator which ended
+    its last one. Both are set by `spec.transactions.partition`.
+
+    Kafka: `ProducerStateEntry`. **Leaves out:** the time of the last batch, which a broker reads in its files.
     """
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
     batches: tuple[ProducerBatch, ...] = ()
+    transaction_start: Offset = UNKNOWN_OFFSET
+    coordinator_epoch: Epoch = NO_EPOCH
 
     @property
     def last_sequence(self) -> int:
@@ -92,6 +100,13 @@ def _entry_at(producers: Producers, place: int, producer_id: ProducerId) -> Prod
     """The state of a producer that stands at this place if there is one; else an empty entry."""
     there = producers[place : place + 1]
     return there[0] if there and there[0].producer_id == producer_id else ProducerEntry(producer_id)
+
+
+def with_entry(producers: Producers, entry: ProducerEntry) -> Producers:
+    """The state of all producers with that of one. **Kafka:** `ProducerStateManager.update`."""
+    place = _place_of(producers, entry.producer_id)
+    after = place + any(one.producer_id == entry.producer_id for one in producers[place : place + 1])
+    return (*producers[:place], entry, *producers[after:])
 
 
 def duplicate_of(entry: ProducerEntry, batch: ProducerBatch) -> ProducerBatch | None:
@@ -204,12 +219,10 @@ def remember(producers: Producers, batch: ProducerBatch) -> Producers:
     """
     if batch.producer_id <= NO_PRODUCER_ID:
         return producers
-    place = _place_of(producers, batch.producer_id)
-    entry = _entry_at(producers, place, batch.producer_id)
+    entry = entry_of(producers, batch.producer_id)
     known = entry.batches if entry.producer_epoch == batch.producer_epoch else ()
-    changed = ProducerEntry(batch.producer_id, batch.producer_epoch, (*known, batch)[-BATCHES_REMEMBERED:])
-    after = place + (entry in producers[place : place + 1])
-    return (*producers[:place], changed, *producers[after:])
+    batches = (*known, batch)[-BATCHES_REMEMBERED:]
+    return with_entry(producers, entry._replace(producer_epoch=batch.producer_epoch, batches=batches))
 
 
 def remember_appended(producers: Producers, base_offset: Offset, batches: Batches) -> Producers:

@@ -58,7 +58,7 @@ def _refusal(request: TransactionRequest, error: Error) -> TransactionResponse:
             return AddPartitionsToTxnResponse(tuple((partition, error) for partition in sorted(request.partitions)))
         case AddOffsetsToTxnRequest():
             return AddOffsetsToTxnResponse(error)
-        case EndTxnRequest():
+        case _:
             return EndTxnResponse(error)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
@@ -16,9 +17,20 @@ from kspec.spec.transactions.effects import (
     WaitingCompletion,
 )
 from kspec.spec.transactions.metadata import TransactionMetadata
+from kspec.spec.transactions.partition import (
+    AbortedTransaction,
+    CheckedBatch,
+    EndedTransaction,
+    LoggedBatch,
+    LoggedMarker,
+    OpenTransaction,
+    PartitionTransactions,
+    StartedVerification,
+    Verification,
+)
 from kspec.spec.transactions.protocol import TransactionCoordinator, TransactionSettings
 from kspec.spec.transactions.records import record_of
-from kspec.spec.values import Epoch, Error, GroupId, ProducerEpoch, ProducerId, RequestNumber, TransactionalId
+from kspec.spec.values import Epoch, Error, GroupId, Offset, ProducerEpoch, ProducerId, RequestNumber, TransactionalId
 
 T, P, E = TransactionalId("t"), ProducerId(1), ProducerEpoch(0)
 PLACE = TopicPartition("topic", 0)
@@ -27,23 +39,32 @@ MARKER = TransactionMarker(P, E, Epoch(0), True, frozenset({PLACE}))
 ENDED = EndTxnResponse(Error.NONE)
 
 TRANSACTION_VALUES: tuple[Any, ...] = (
+    AbortedTransaction(P, Offset(0), Offset(1), Offset(2)),
     AddOffsetsToTxnRequest(T, P, E, GroupId("g")),
     AddOffsetsToTxnResponse(Error.NONE),
     AddPartitionsToTxnRequest(T, P, E, frozenset({PLACE})),
     AddPartitionsToTxnResponse(((PLACE, Error.NONE),)),
     AnswerTransaction(RequestNumber(1), ENDED),
     AppendTransaction(METADATA, Epoch(0)),
+    CheckedBatch(PartitionTransactions()),
     CoordinatedTransaction(T, Epoch(0)),
     ENDED,
     EndTxnRequest(T, P, E, True),
+    EndedTransaction(Offset(0), Offset(1), P),
+    LoggedBatch(ProducerBatch(P, E, 0, 1)),
+    LoggedMarker(P, E, Epoch(0), True, Offset(1)),
     MARKER,
     METADATA,
     MarkersWritten(((PLACE, Error.NONE),)),
+    OpenTransaction(Offset(0), P),
     PLACE,
+    PartitionTransactions(),
     SendMarkers(MARKER),
+    StartedVerification(PartitionTransactions()),
     TRANSACTIONS_4_3,
     TransactionCoordinator(TRANSACTIONS_4_3),
     TransactionSettings(),
+    Verification(P, 1, 0, E, True),
     WaitingCompletion(Epoch(0), METADATA),
     record_of(METADATA, 2),
 )
