@@ -70,13 +70,14 @@ def on_poll(
         number,
         consumer.group_id,
         member.generation.member_id,
-        None,
+        consumer.instance_id,
         "",
         "",
         consumer.session_timeout_ms,
         consumer.rebalance_timeout_ms,
         CONSUMER,
         protocols,
+        skips_assignment=True,
     )
     return Step(joining, (*prepared.effects, AskCoordinator(request)))
 
@@ -123,7 +124,7 @@ def handle_join_group_response(
             consumer.group_id,
             generation.generation,
             generation.member_id,
-            None,
+            consumer.instance_id,
             CONSUMER,
             generation.protocol_name,
             assignments,
@@ -221,15 +222,16 @@ def heartbeat_of(consumer: GroupConsumer, member: GroupMembership) -> HeartbeatR
     """
     if member.state not in (MembershipState.COMPLETING_REBALANCE, MembershipState.STABLE):
         return None
-    return HeartbeatRequest(consumer.group_id, member.generation.generation, member.generation.member_id)
+    generation = member.generation
+    return HeartbeatRequest(consumer.group_id, generation.generation, generation.member_id, consumer.instance_id)
 
 
 def handle_heartbeat_response(
     consumer: GroupConsumer, member: GroupMembership, sent_in: MemberGeneration, response: HeartbeatResponse
 ) -> MemberStep:
-    """The group is as it was, or rebalances, or the consumer is out of it.
+    """The group is as it was, or rebalances, or the consumer is out of it; a static one for good, if it is fenced.
 
-    **Kafka:** `HeartbeatResponseHandler.handle`.
+    **Kafka:** `HeartbeatResponseHandler.handle`, `HeartbeatThread.failed`.
     """
     error = response.error
     if error in ASK_AGAIN:
@@ -237,7 +239,8 @@ def handle_heartbeat_response(
     if error == Error.REBALANCE_IN_PROGRESS and member.state == MembershipState.STABLE:
         return Step(member._replace(rejoin_needed=True))
     if error in NOT_A_MEMBER and _is_present(consumer, member, sent_in):
-        return Step(_reset(consumer, member, error))
+        fails = error == Error.FENCED_INSTANCE_ID
+        return Step(_reset(consumer, member, error), (Fail(error),) if fails else ())
     return Step(member)
 
 
@@ -253,7 +256,12 @@ def commit_of(
     generation = member.generation
     committed = (OffsetToCommit(consumer.topic, partition, offset),)
     return OffsetCommitRequest(
-        consumer.group_id, committed, generation.generation, generation.member_id, reports_missing_group=True
+        consumer.group_id,
+        committed,
+        generation.generation,
+        generation.member_id,
+        consumer.instance_id,
+        reports_missing_group=True,
     )
 
 
@@ -273,19 +281,23 @@ def handle_offset_commit_response(
         joins = member.state == MembershipState.PREPARING_REBALANCE
         if _is_present(consumer, member, sent_in) or not joins:
             return Step(_reset(consumer, member, error))
+    if error == Error.FENCED_INSTANCE_ID and _is_present(consumer, member, sent_in):
+        return Step(member, (Fail(error),))
     return Step(member)
 
 
 def on_leave(consumer: GroupConsumer, member: GroupMembership) -> MemberStep:
     """The consumer leaves its group: it stops reading, and tells the coordinator if that knows it. No answer is awaited.
 
+    A static member says nothing: it may come back before its session ends.
+
     **Kafka:** `ConsumerCoordinator.onLeavePrepare`, `AbstractCoordinator.maybeLeaveGroup`.
     """
-    is_told = member.state != MembershipState.UNJOINED and member.generation.member_id != NO_MEMBER_ID
+    is_known = member.state != MembershipState.UNJOINED and member.generation.member_id != NO_MEMBER_ID
     rebalances = member.state in (MembershipState.PREPARING_REBALANCE, MembershipState.COMPLETING_REBALANCE)
     gone = LosePartitions if rebalances or _is_out(member.generation) else RevokePartitions
     effects: tuple[MemberEffect, ...] = (gone(member.owned),) if member.owned else ()
-    if is_told:
+    if is_known and consumer.instance_id is None:
         request = LeaveGroupRequest(consumer.group_id, (MemberIdentity(member.generation.member_id),))
         effects = (*effects, AskCoordinator(request))
     return Step(GroupMembership(), effects)

@@ -36,7 +36,7 @@ class ConsumerProtocol:
 class GroupConsumer:
     """A consumer of one topic: its rules, its group, its settings (milliseconds). Kafka: `GroupRebalanceConfig`.
 
-    **Leaves out:** several topics; a partition is its index. Static members.
+    **Leaves out:** several topics; a partition is its index.
     """
 
     protocol: ConsumerProtocol
@@ -47,3 +47,6 @@ class GroupConsumer:
 
     rebalance_timeout_ms: int = 300_000
     """`max.poll.interval.ms`."""
+
+    instance_id: str | None = None
+    """`group.instance.id`, of a static member (KIP-345)."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kspec.model_check.core.model import COORDINATOR, Client, Model, Slot
-from kspec.model_check.core.parameters import ParameterError
 from kspec.model_check.models.group.values import (
     NO_POSITION,
     ConsumerState,
@@ -75,8 +74,6 @@ class Board:
         self.parameters = parameters
         self.consumers = [Client(number) for number in range(1, parameters["consumers"] + 1)]
         self.is_static = parameters["static_members"]
-        if self.is_static and parameters["protocol"] not in {protocol.name for protocol in HEARTBEAT_PROTOCOLS}:
-            raise ParameterError("--static-members goes with --protocol consumer and consumer-next")
         if not self.is_static:  # instance ids tell consumers apart
             self.model.interchangeable = tuple(self.consumers)
         self.lives = max(parameters["lives"], 1 + parameters["leaves"] * self.is_static)
@@ -94,8 +91,12 @@ class Board:
         self.moves = [self.slots.left["moves"]] if "moves" in self.slots.left else []
 
     def heartbeating_as(self, consumer: int) -> HeartbeatingConsumer:
-        """The consumer with its instance id, if it is a static member."""
+        """The consumer of a consumer group, with its instance id if it is a static member."""
         return replace(self.heartbeating, instance_id=f"instance {consumer}") if self.is_static else self.heartbeating
+
+    def consumer_as(self, consumer: int) -> GroupConsumer:
+        """The consumer of the classic protocol, with its instance id if it is a static member."""
+        return replace(self.consumer, instance_id=f"instance {consumer}") if self.is_static else self.consumer
 
     def moved(self, left: Sequence[int]) -> int:
         """The number of the coordinator's moves so far, by the values of `moves`."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from kspec.model_check.core.model import COORDINATOR, REFUSED, Arrow, Effect, Note, Slot, then, when
+from kspec.model_check.core.model import COORDINATOR, REFUSED, Arrow, Effect, Local, Note, Slot, then, when
 from kspec.model_check.models.group.board import Board
 from kspec.model_check.models.group.values import GroupExchange, Lane, LateRequest, connection_of, number_of
 from kspec.spec.coordinator.runtime import CoordinatedGroup
@@ -61,21 +61,42 @@ def acknowledging(board: Board, exchange: Slot) -> Effect:
 
 def add_disconnect(board: Board, consumer: int, lane: Lane, on_lost: Callable[[Any], Any]) -> None:
     """A connection breaks: its request is not handled, or its answer is lost. `on_lost` gives the consumer then."""
-    connection = connection_of(consumer, lane)
-    own, exchange, group = board.slots.consumer[consumer], board.slots.exchange[connection], board.slots.group
+    name = "Disconnect" if lane == Lane.MEMBERSHIP else "DisconnectOffsets"
+    is_used = when(lambda found: found is not None, board.slots.exchange[connection_of(consumer, lane)])
     left = board.slots.left["disconnects"]
+    _add_loss(board, consumer, lane, name, "loses its connection", left, on_lost, is_used)
 
-    def effect(state: Any, found: GroupExchange | None, coordinated: CoordinatedGroup, number: int) -> object:
-        if found is None or number == 0:
-            return REFUSED
-        return on_lost(state), None, broken(coordinated, consumer, lane), number - 1
+
+def add_restart(board: Board, consumer: int, restarted: Callable[[Any], Any]) -> None:
+    """A consumer's process ends without a word, and its connection with it. `restarted` gives the next process."""
+    own = board.slots.consumer[consumer]
+    is_known = when(lambda state: restarted(state) != state, own)
+    left = board.slots.left["leaves"]
+    _add_loss(board, consumer, Lane.MEMBERSHIP, "Restart", "starts again as another process", left, restarted, is_known)
+
+
+def _add_loss(
+    board: Board,
+    consumer: int,
+    lane: Lane,
+    name: str,
+    what: str,
+    left: Slot,
+    on_lost: Callable[[Any], Any],
+    *guards: Local,
+) -> None:
+    own, exchange = board.slots.consumer[consumer], board.slots.exchange[connection_of(consumer, lane)]
+    group = board.slots.group
+
+    def effect(state: Any, coordinated: CoordinatedGroup, number: int) -> object:
+        return (on_lost(state), None, broken(coordinated, consumer, lane), number - 1) if number else REFUSED
 
     board.model.action(
-        "Disconnect" if lane == Lane.MEMBERSHIP else "DisconnectOffsets",
+        name,
         {"consumer": consumer},
-        guards=[when(lambda found: found is not None, exchange)],
-        effects=[then([own, exchange, group, left], effect, own, exchange, group, left)],
-        events=[Note(consumer, "loses its connection")],
+        guards=guards,
+        effects=[then([own, exchange, group, left], effect, own, group, left)],
+        events=[Note(consumer, what)],
     )
 
 

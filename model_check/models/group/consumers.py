@@ -6,7 +6,7 @@ from typing import Any
 
 from kspec.model_check.core.model import COORDINATOR, REFUSED, Arrow, Effect, Local, Slot, then, when
 from kspec.model_check.models.group.board import GROUP, NOW, TOPIC, Board, position_of, settled
-from kspec.model_check.models.group.connections import acknowledging, add_delay, add_disconnect, add_request
+from kspec.model_check.models.group.connections import acknowledging, add_delay, add_disconnect, add_request, add_restart
 from kspec.model_check.models.group.values import (
     NO_POSITION,
     ConsumerState,
@@ -29,7 +29,7 @@ from kspec.spec.consumer.handlers import (
     on_no_answer,
     on_poll,
 )
-from kspec.spec.consumer.membership import AskCoordinator, GroupMembership, MemberEffect
+from kspec.spec.consumer.membership import AskCoordinator, Fail, GroupMembership, MemberEffect
 from kspec.spec.consumer.protocol import GroupConsumer
 from kspec.spec.coordinator.effects import AnswerRequest
 from kspec.spec.coordinator.runtime import CoordinatedGroup, handle_group_request
@@ -50,8 +50,10 @@ def add_consumers(board: Board) -> None:
         _add_offset_fetch(board, consumer)
         for partition in board.partitions:
             _add_commit(board, consumer, partition)
-        if board.parameters["leaves"]:
+        if board.parameters["leaves"] and not board.is_static:
             _add_leave(board, consumer)
+        if board.parameters["leaves"] and board.is_static:
+            add_restart(board, consumer, lambda state: _new_process(board))
         _add_receipt(board, consumer)
         for given_to in product(board.consumers, repeat=len(board.partitions)):
             _add_assignment(board, consumer, given_to)
@@ -105,13 +107,26 @@ def _lost(state: ConsumerState) -> ConsumerState:
     return _after(state, on_no_answer(state.membership).state)
 
 
+def _new_process(board: Board) -> ConsumerState:
+    """A consumer that has just begun, or was started again after it had failed."""
+    return ConsumerState(positions=tuple(NO_POSITION for _ in board.partitions))
+
+
+def _has_failed(effects: tuple[MemberEffect, ...]) -> bool:
+    for effect in effects:
+        match effect:
+            case Fail():
+                return True
+    return False
+
+
 # ---- requests
 
 
 def _add_poll(board: Board, consumer: int) -> None:
     def ask(state: ConsumerState) -> object:
         offered = (GroupProtocol(board.consumer.protocol.name, b""),)
-        step = on_poll(board.consumer, state.membership, offered, number_of(consumer))
+        step = on_poll(board.consumer_as(consumer), state.membership, offered, number_of(consumer))
         requests = _requests(step.effects)
         if not requests:
             return None
@@ -140,7 +155,7 @@ def _add_commit(board: Board, consumer: int, partition: int) -> None:
         position = state.positions[partition]
         if not NO_POSITION < position < board.parameters["records"]:
             return None
-        request = commit_of(board.consumer, state.membership, partition, Offset(position + 1))
+        request = commit_of(board.consumer_as(consumer), state.membership, partition, Offset(position + 1))
         positions = (*state.positions[:partition], position + 1, *state.positions[partition + 1 :])
         return None if request is None else (state._replace(positions=positions), request)
 
@@ -149,7 +164,7 @@ def _add_commit(board: Board, consumer: int, partition: int) -> None:
 
 def _add_leave(board: Board, consumer: int) -> None:
     def ask(state: ConsumerState) -> object:
-        step = on_leave(board.consumer, state.membership)
+        step = on_leave(board.consumer_as(consumer), state.membership)
         requests = _requests(step.effects)
         return (_after(state, step.state), requests[0]) if requests else None
 
@@ -161,7 +176,7 @@ def _add_heartbeat(board: Board, consumer: int) -> None:
     own, exchange, group = board.slots.consumer[consumer], board.slots.exchange[connection_of(consumer)], board.slots.group
 
     def effect(state: ConsumerState, coordinated: CoordinatedGroup) -> object:
-        request = heartbeat_of(board.consumer, state.membership)
+        request = heartbeat_of(board.consumer_as(consumer), state.membership)
         if request is None:
             return REFUSED
         step = handle_group_request(
@@ -174,7 +189,7 @@ def _add_heartbeat(board: Board, consumer: int) -> None:
                     taken = handle_heartbeat_response(
                         board.consumer, state.membership, state.membership.generation, response
                     )
-                    member = _after(state, taken.state)
+                    member = _new_process(board) if _has_failed(taken.effects) else _after(state, taken.state)
                     return REFUSED if (member, after) == (state, coordinated) else (member, after)
         return REFUSED
 
@@ -190,9 +205,11 @@ def _add_heartbeat(board: Board, consumer: int) -> None:
 # ---- answers
 
 
-def _receive(board: Board, state: ConsumerState, found: GroupExchange, assign: Any = None) -> tuple[ConsumerState, Any]:
+def _receive(
+    board: Board, consumer: GroupConsumer, state: ConsumerState, found: GroupExchange, assign: Any = None
+) -> tuple[ConsumerState, Any]:
     """The consumer after it has the answer, and what it asks at once."""
-    consumer, member, answer = board.consumer, state.membership, found.answer
+    member, answer = state.membership, found.answer
     step: Step[GroupMembership, MemberEffect] = Step(member)
     positions = state.positions
     match answer:
@@ -207,6 +224,8 @@ def _receive(board: Board, state: ConsumerState, found: GroupExchange, assign: A
             for one in answer.partitions:
                 if one.error == Error.NONE:
                     positions = (*positions[: one.partition], max(int(one.offset), 0), *positions[one.partition + 1 :])
+    if _has_failed(step.effects):
+        return _new_process(board), None
     requests = _requests(step.effects)
     return _after(state._replace(positions=positions), step.state), requests[0] if requests else None
 
@@ -224,7 +243,7 @@ def _leads(found: GroupExchange | None) -> bool:
         return False
     match found.answer:
         case JoinGroupResponse(error=Error.NONE) as answer:
-            return answer.leader == answer.member_id
+            return answer.leader == answer.member_id and not answer.skip_assignment
     return False
 
 
@@ -236,7 +255,7 @@ def _receipt_of(
 
     def effect(state: ConsumerState, found: GroupExchange | None, *left: int) -> object:
         assert found is not None
-        after, request = _receive(board, state, found, assign)
+        after, request = _receive(board, board.consumer_as(consumer), state, found, assign)
         asked = None if request is None else GroupExchange(request, after.membership.generation, board.moved(left))
         return after, asked
 

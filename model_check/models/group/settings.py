@@ -31,7 +31,7 @@ PARAMETERS = (
     Parameter("moves", 0, "how often another broker becomes the coordinator", minimum=0),
     Parameter("leaves", 0, "how often a consumer may leave; it may come back", minimum=0),
     Parameter("unstable_reads", False, "offsets are read without waiting for what is on its way, as clients before 2.5 do"),
-    Parameter("static_members", False, "KIP-848: each consumer has an instance id, and comes back under another member id"),
+    Parameter("static_members", False, "each consumer has an instance id, and comes back under another member id"),
     Parameter("member_id_first", False, "a new member is told its id, and joins again with it (KIP-394)"),
     Parameter(
         "mutant",

@@ -7,7 +7,6 @@ import pytest
 from kspec.model_check.core.audit import audit
 from kspec.model_check.core.exploration import Limits
 from kspec.model_check.core.model import Client
-from kspec.model_check.core.parameters import ParameterError
 from kspec.model_check.core.symmetry import Symmetry
 from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.graphs.edges import state_graph
@@ -41,6 +40,8 @@ COUNTS: list[tuple[dict[str, Any], int, int]] = [
     ({"protocol": "consumer", "records": 0}, 16_856, 55_430),
     ({"protocol": "consumer", "consumers": 1, "moves": 1, "disconnects": 1}, 1_529, 4_064),
     ({"protocol": "consumer", "consumers": 1, "late_requests": 1}, 625, 1_487),
+    ({"static_members": True, "leaves": 1}, 5_456, 12_548),
+    ({"static_members": True, "leaves": 1, "disconnects": 1, "records": 0}, 25_697, 74_752),
     ({**STATIC, "consumers": 1, "disconnects": 1, "generations": 3, "records": 1}, 2_457, 6_382),
     ({"late_requests": 1, "lives": 2, "generations": 3}, 82_138, 188_216),
     ({"protocol": "consumer"}, 36_124, 120_090),
@@ -90,9 +91,10 @@ def test_two_then_read_it() -> None:
     assert violations({**KAFKAS, "disconnects": 1}, "ExclusiveOwnership") == {"ExclusiveOwnership": 21}
 
 
-def test_static_members_are_those_of_consumer_groups() -> None:
-    with pytest.raises(ParameterError, match="goes with --protocol consumer"):
-        MODELS["group"].build({"static_members": True})
+def test_a_late_join_of_a_static_member_takes_its_place() -> None:
+    """The coordinator gives the place to whom nobody is; that one's session ends, and the member reads on until it asks."""
+    bounds = {"static_members": True, "lives": 2, "records": 0, "late_requests": 1}
+    assert violations(bounds, "ExclusiveOwnership") == {"ExclusiveOwnership": 19}
 
 
 def test_a_paused_member_reads_on_after_its_session_has_ended() -> None:

@@ -1,5 +1,7 @@
 """A consumer as a member: what it asks, what it gives up and when, and what each answer makes of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from kspec.spec.consumer.handlers import (
@@ -208,7 +210,7 @@ def test_heartbeats_are_sent_in_a_generation() -> None:
             (),
         ),
         (Error.UNKNOWN_MEMBER_ID, GroupMembership(owned=OWNED), ()),
-        (Error.FENCED_INSTANCE_ID, GroupMembership(owned=OWNED), ()),
+        (Error.FENCED_INSTANCE_ID, GroupMembership(owned=OWNED), (Fail(Error.FENCED_INSTANCE_ID),)),
         (Error.UNKNOWN_SERVER_ERROR, STABLE, ()),
     ],
 )
@@ -245,6 +247,7 @@ def test_a_stable_member_commits_in_its_generation() -> None:
         (Error.REQUEST_TIMED_OUT, STABLE, (ForgetCoordinator(),)),
         (Error.REBALANCE_IN_PROGRESS, STABLE._replace(rejoin_needed=True), ()),
         (Error.UNKNOWN_MEMBER_ID, GroupMembership(owned=OWNED), ()),
+        (Error.FENCED_INSTANCE_ID, STABLE, (Fail(Error.FENCED_INSTANCE_ID),)),
         (Error.OFFSET_METADATA_TOO_LARGE, STABLE, ()),
     ],
 )
@@ -256,6 +259,7 @@ def test_a_refused_commit_of_an_earlier_generation_counts_unless_the_member_join
     joins = JOINING._replace(generation=FIRST)
     assert commit_answered(joins, Error.ILLEGAL_GENERATION, NOBODY) == (joins, ())
     assert commit_answered(STABLE, Error.ILLEGAL_GENERATION, NOBODY).state.state == MembershipState.UNJOINED
+    assert commit_answered(STABLE, Error.FENCED_INSTANCE_ID, NOBODY) == (STABLE, ())
 
 
 # ---- leaving
@@ -268,3 +272,13 @@ def test_a_member_that_leaves_tells_the_coordinator_if_that_knows_it() -> None:
     assert on_leave(CONSUMER, GroupMembership()) == (GroupMembership(), ())
     out = GroupMembership(generation=MemberGeneration(NO_GENERATION, ME), owned=OWNED)
     assert on_leave(CONSUMER, out) == (GroupMembership(), (LosePartitions(OWNED),))
+
+
+def test_a_static_member_names_its_instance_and_leaves_without_a_word() -> None:
+    static = replace(CONSUMER, instance_id="one")
+    joins = the_request(on_poll(static, GroupMembership(), PROTOCOLS, NUMBER).effects)
+    response = JoinGroupResponse(Error.NONE, ME, Generation(1), "consumer", "range", OTHER)
+    syncs = the_request(handle_join_group_response(static, JOINING, NOBODY, response, lambda members: (), NUMBER).effects)
+    requests = (joins, syncs, heartbeat_of(static, STABLE), commit_of(static, STABLE, 1, Offset(5)))
+    assert [getattr(request, "instance_id", None) for request in requests] == ["one"] * 4
+    assert on_leave(static, STABLE) == (GroupMembership(), (RevokePartitions(OWNED),))
