@@ -25,6 +25,7 @@ KAFKAS = {"protocol": "consumer", "records": 0}
 HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "lost-update": ({"topic_partitions": 2}, "AcknowledgedCommitsKept", 17),
     "answer-before-commit": ({}, "AcknowledgedCommitsKept", 14),
+    "read-what-is-known": ({"moves": 1, "lags": 1}, "AcknowledgedCommitsKept", 16),
     "any-generation": ({"moves": 1}, "OnlyMembersCommit", 21),
     "same-generation": ({"moves": 1}, "ExclusiveOwnership", 20),
     "keeps-while-joining": ({}, "ExclusiveOwnership", 19),

@@ -159,6 +159,9 @@ class CoordinatorProtocol:
     reads: Callable[[Any, Any], Any] = runtime.what_is_committed
     """The state of a group that a read of offsets sees, of the latest and the committed one."""
 
+    reads_at_once: Callable[[bool, bool], bool] = runtime.unless_stable_or_loaded
+    """Whether a read of offsets is answered at once: if it wants stable ones, if records are loaded and not committed."""
+
     is_answered: Callable[[int, int], bool] = runtime.is_committed
     """Whether an answer is given that depends on the log up to an offset, when it is committed up to another."""
 

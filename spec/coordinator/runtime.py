@@ -262,25 +262,25 @@ def handle_group_request(
 
     **Kafka:** `CoordinatorWriteEvent.run`, `CoordinatorReadEvent.run`, `CoordinatorContext.append`, `waitForPendingWrites`.
     """
-    if is_read(state, request):
+    if is_read(coordinator, state, request):
         read = handled(coordinator, readable(coordinator, state, request), request, now)
         return Step(state, numbered(read.effects, number))
     step = handled(coordinator, coordinator.protocol.taken_on(state.latest, state.committed), request, now)
     return _run_ahead(coordinator, state, step, position, now, number, request)
 
 
-def is_read(state: CoordinatedGroup, request: GroupRequest) -> bool:
+def is_read(coordinator: Coordinator, state: CoordinatedGroup, request: GroupRequest) -> bool:
     """Whether a request is answered from what is committed, at once.
 
     An OffsetFetch that wants stable offsets is not: it waits for what is on its way. Nor is any of a group of which this
     coordinator has found uncommitted records in the log: its predecessor may have acknowledged them.
 
-    **Kafka:** `GroupCoordinatorService.fetchOffsets`, `describeGroups`, `listGroups`. **Departs from it:** Kafka's new
-    coordinator answers the second kind from what it knows to be committed, which may be older than what was acknowledged.
+    **Kafka:** `GroupCoordinatorService.fetchOffsets`, `describeGroups`, `listGroups`.
     """
     match request:
         case OffsetFetchRequest():
-            return not request.require_stable and not any(write.is_loaded for write in state.writes)
+            is_loaded = any(write.is_loaded for write in state.writes)
+            return coordinator.protocol.reads_at_once(request.require_stable, is_loaded)
         case DescribeGroupsRequest() | ListGroupsRequest() | ConsumerGroupDescribeRequest():
             return True
     return False

@@ -104,7 +104,7 @@ assignment is given out that the next coordinator may not know."""
 
 LATE_REQUESTS_REPAIRED = replace(
     COORDINATOR_NEXT,
-    name="next, late requests",
+    name="next-late-requests",
     owned_at=consumers.unless_it_joins,
     previous_after_moving=consumers.last_other_epoch,
 )

@@ -15,6 +15,11 @@ def answers_at_once(end: int, committed: int) -> bool:
     return True
 
 
+def reads_what_is_known(is_stable: bool, is_loaded: bool) -> bool:
+    """A read that does not ask for stable offsets waits for nothing."""
+    return not is_stable
+
+
 def offsets_as_committed(latest: Group, committed: Group) -> Group:
     """A step is taken on the offsets that are committed, and what others have written meanwhile is gone after it."""
     return latest._replace(offsets=committed.offsets, pending_offsets=committed.pending_offsets)
@@ -115,6 +120,12 @@ COORDINATOR_MUTANTS = (
         traits=(("reads", runtime.newest),),
     ),
     Mutant("uncommitted-read", "reads", runtime.newest, "a read of offsets sees what may yet be lost"),
+    Mutant(
+        "read-what-is-known",
+        "reads_at_once",
+        reads_what_is_known,
+        "a new coordinator reads what it knows to be committed, though more was acknowledged; Kafka's does from 4.0 on",
+    ),
     Mutant("answer-before-commit", "is_answered", answers_at_once, "an answer does not wait until the log is committed"),
     Mutant(
         "any-generation", "is_present_generation", is_any_generation, "a member of an earlier generation counts as present"

@@ -9,12 +9,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kspec.model_check.core.model import COORDINATOR, Client, Model, Slot
+from kspec.model_check.core.parameters import ParameterError
+from kspec.model_check.models.group.settings import COORDINATORS
 from kspec.model_check.models.group.values import (
     NO_POSITION,
     ConsumerState,
+    FormerCoordinator,
     GroupExchange,
     HeartbeatingState,
     Lane,
+    LastCommitted,
     LateRequest,
     connection_of,
     member_id,
@@ -29,7 +33,6 @@ from kspec.spec.coordinator.modern.state import ConsumerGroup
 from kspec.spec.coordinator.protocol import Coordinator, CoordinatorProtocol, CoordinatorSettings
 from kspec.spec.coordinator.runtime import CoordinatedGroup, LogPosition, unknown_group
 from kspec.spec.mutation import Mutant, RulesT, weaken
-from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.group_mutants import CONSUMER_MUTANTS, COORDINATOR_MUTANTS, HEARTBEAT_MUTANTS
 from kspec.spec.topics import NO_TOPICS, TopicImage, with_topic
 from kspec.spec.values import GroupId, Instant, MonotonicMs, Offset, PartitionId, TimestampMs, TopicId
@@ -51,6 +54,10 @@ DUE = MonotonicMs(0)
 class Slots(NamedTuple):
     """`exchange[connection]` is what is under way on a connection. `acknowledged[partition]` is the largest offset whose
     commit a consumer knows of; `stray`: a commit counts that must not; `left`: budgets.
+
+    `former` is a coordinator that does not know of the present one; `old_read`: it has given an offset below one that was
+    acknowledged before it was asked. `last_committed`: what a next coordinator may not know to be committed; `is_unheard`:
+    the present one does not, of its first write.
     """
 
     group: Slot
@@ -61,9 +68,13 @@ class Slots(NamedTuple):
     acknowledged: dict[int, Slot]
     stray: Slot
     left: dict[str, Slot]
+    former: Slot | None = None
+    last_committed: Slot | None = None
+    is_unheard: Slot | None = None
+    old_read: Slot | None = None
 
 
-BUDGETS = ("expiries", "disconnects", "late_requests", "moves", "leaves")
+BUDGETS = ("expiries", "disconnects", "late_requests", "moves", "zombies", "lags", "leaves")
 
 
 class Board:
@@ -74,6 +85,8 @@ class Board:
         self.parameters = parameters
         self.consumers = [Client(number) for number in range(1, parameters["consumers"] + 1)]
         self.is_static = parameters["static_members"]
+        if (parameters["zombies"] or parameters["lags"]) and not parameters["moves"]:
+            raise ParameterError("--zombies and --lags go with --moves")
         if not self.is_static:  # instance ids tell consumers apart
             self.model.interchangeable = tuple(self.consumers)
         self.lives = max(parameters["lives"], 1 + parameters["leaves"] * self.is_static)
@@ -89,6 +102,7 @@ class Board:
         self.heartbeating = HeartbeatingConsumer(weakened, GROUP, TOPIC, TOPIC_ID, rebalance_timeout_ms=1)
         self.slots = self._slots()
         self.moves = [self.slots.left["moves"]] if "moves" in self.slots.left else []
+        self.former = [] if self.slots.former is None else [self.slots.former]
 
     def heartbeating_as(self, consumer: int) -> HeartbeatingConsumer:
         """The consumer of a consumer group, with its instance id if it is a static member."""
@@ -101,6 +115,10 @@ class Board:
     def moved(self, left: Sequence[int]) -> int:
         """The number of the coordinator's moves so far, by the values of `moves`."""
         return self.parameters["moves"] - left[0] if left else 0
+
+    def moves_and_former(self, values: Sequence[Any]) -> tuple[int, FormerCoordinator | None]:
+        """The number of moves so far, and the former coordinator, by the values of `moves` and `former`."""
+        return self.moved(values[: len(self.moves)]), values[-1] if self.former else None
 
     def epochs_of(self, group: Group) -> int:
         """The number of generations of a group that have begun, or of epochs in which something has changed."""
@@ -119,6 +137,13 @@ class Board:
                 )
             if parameters["late_requests"]:
                 late[one] = model.slot("late", None, one, one, holds=LateRequest | None, words=_in_words_if_any)
+        former = last = unheard = old_read = None
+        if parameters["zombies"]:
+            former = model.slot("former", None, party=COORDINATOR, holds=FormerCoordinator | None, words=_in_words_if_any)
+            old_read = model.slot("oldRead", False, bookkeeping=True)
+        if parameters["lags"]:
+            last = model.slot("lastCommitted", None, bookkeeping=True, holds=LastCommitted | None, words=_in_words_if_any)
+            unheard = model.slot("isUnheard", False, bookkeeping=True)
         return Slots(
             group=model.slot("group", unknown_group(GROUP), party=COORDINATOR),
             consumer={one: self._consumer_slot(one) for one in consumers},
@@ -133,6 +158,10 @@ class Board:
             left={
                 name: model.slot(f"{name}_left", parameters[name], bookkeeping=True) for name in BUDGETS if parameters[name]
             },
+            former=former,
+            last_committed=last,
+            is_unheard=unheard,
+            old_read=old_read,
         )
 
     def _consumer_slot(self, one: Client) -> Slot:
@@ -144,7 +173,7 @@ class Board:
 
 
 def _coordinator_protocol(parameters: dict[str, Any]) -> CoordinatorProtocol:
-    (protocol,) = (release for release in COORDINATOR_RELEASES if release.name == parameters["release"])
+    (protocol,) = (release for release in COORDINATORS if release.name == parameters["release"])
     return _weakened(protocol, COORDINATOR_MUTANTS, parameters["mutant"])
 
 

@@ -5,7 +5,14 @@ from typing import Any, TypeAlias
 
 from kspec.model_check.core.model import COORDINATOR, REFUSED, Arrow, Effect, Local, Note, Slot, then, when
 from kspec.model_check.models.group.board import Board
-from kspec.model_check.models.group.values import GroupExchange, Lane, LateRequest, connection_of, number_of
+from kspec.model_check.models.group.values import (
+    FormerCoordinator,
+    GroupExchange,
+    Lane,
+    LateRequest,
+    connection_of,
+    number_of,
+)
 from kspec.spec.coordinator.runtime import CoordinatedGroup
 from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -21,20 +28,23 @@ def add_request(
     """Add an action by which a consumer sends a request, if it waits for no answer on that connection."""
     own, exchange = board.slots.consumer[consumer], board.slots.exchange[connection_of(consumer, lane)]
     moves = board.moves
+    known = tuple(board.slots.acknowledged.values()) if board.former and name == "OffsetFetch" else ()
 
     def effect(state: Any, under_way: GroupExchange | None, *others: int) -> object:
         found = None if under_way is not None else ask(state)
-        if found is None or any(left == 0 for left in others[len(moves) :]):
+        budgets = others[len(moves) + len(known) :]
+        if found is None or 0 in budgets:
             return REFUSED
         after, request = found
-        sent = None if request is None else request._replace(moves=board.moved(others[: len(moves)]))
-        return (after, sent, *(left - 1 for left in others[len(moves) :]))
+        offsets = others[len(moves) : len(moves) + len(known)]
+        sent = None if request is None else request._replace(moves=board.moved(others[: len(moves)]), known=offsets)
+        return (after, sent, *(left - 1 for left in budgets))
 
     board.model.action(
         name,
         {"consumer": consumer, **arguments},
         guards=[when(lambda under_way: under_way is None, exchange)],
-        effects=[then([own, exchange, *budget], effect, own, exchange, *moves, *budget)],
+        effects=[then([own, exchange, *budget], effect, own, exchange, *moves, *known, *budget)],
         events=[Arrow(consumer, COORDINATOR, what)],
     )
 
@@ -75,6 +85,21 @@ def add_restart(board: Board, consumer: int, restarted: Callable[[Any], Any]) ->
     _add_loss(board, consumer, Lane.MEMBERSHIP, "Restart", "starts again as another process", left, restarted, is_known)
 
 
+def noticing_old_reads(board: Board, exchange: Slot) -> list[Effect]:
+    """The effect that an answer has an offset below one that was acknowledged before it was asked for."""
+    old_read = board.slots.old_read
+
+    def notice(before: bool, found: GroupExchange | None) -> object:
+        if found is None or not found.known:
+            return before
+        match found.answer:
+            case OffsetFetchResponse(Error.NONE, _, fetched):
+                return before or any(max(int(one.offset), 0) < found.known[one.partition] for one in fetched)
+        return before
+
+    return [] if old_read is None else [then(old_read, notice, old_read, exchange)]
+
+
 def _add_loss(
     board: Board,
     consumer: int,
@@ -86,16 +111,19 @@ def _add_loss(
     *guards: Local,
 ) -> None:
     own, exchange = board.slots.consumer[consumer], board.slots.exchange[connection_of(consumer, lane)]
-    group = board.slots.group
+    group, former = board.slots.group, board.former
 
-    def effect(state: Any, coordinated: CoordinatedGroup, number: int) -> object:
-        return (on_lost(state), None, broken(coordinated, consumer, lane), number - 1) if number else REFUSED
+    def effect(state: Any, coordinated: CoordinatedGroup, number: int, *known: FormerCoordinator | None) -> object:
+        if not number:
+            return REFUSED
+        others = (one and one._replace(state=broken(one.state, consumer, lane)) for one in known)
+        return (on_lost(state), None, broken(coordinated, consumer, lane), number - 1, *others)
 
     board.model.action(
         name,
         {"consumer": consumer},
         guards=guards,
-        effects=[then([own, exchange, group, left], effect, own, group, left)],
+        effects=[then([own, exchange, group, left, *former], effect, own, group, left, *former)],
         events=[Note(consumer, what)],
     )
 

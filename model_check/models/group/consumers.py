@@ -6,7 +6,14 @@ from typing import Any
 
 from kspec.model_check.core.model import COORDINATOR, REFUSED, Arrow, Effect, Local, Slot, then, when
 from kspec.model_check.models.group.board import GROUP, NOW, TOPIC, Board, position_of, settled
-from kspec.model_check.models.group.connections import acknowledging, add_delay, add_disconnect, add_request, add_restart
+from kspec.model_check.models.group.connections import (
+    acknowledging,
+    add_delay,
+    add_disconnect,
+    add_request,
+    add_restart,
+    noticing_old_reads,
+)
 from kspec.model_check.models.group.values import (
     NO_POSITION,
     ConsumerState,
@@ -261,7 +268,7 @@ def _receipt_of(
 
     effects: list[Effect] = [then([own, exchange], effect, own, exchange, *moves)]
     if not leads:
-        effects.append(acknowledging(board, exchange))
+        effects += [acknowledging(board, exchange), *noticing_old_reads(board, exchange)]
 
     def has_answer(found: GroupExchange | None) -> bool:
         return found is not None and found.answer is not None and _leads(found) == leads

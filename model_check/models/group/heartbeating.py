@@ -8,7 +8,13 @@ from typing import Any
 
 from kspec.model_check.core.model import COORDINATOR, REFUSED, Arrow, Note, then, when
 from kspec.model_check.models.group.board import Board
-from kspec.model_check.models.group.connections import acknowledging, add_delay, add_disconnect, add_request
+from kspec.model_check.models.group.connections import (
+    acknowledging,
+    add_delay,
+    add_disconnect,
+    add_request,
+    noticing_old_reads,
+)
 from kspec.model_check.models.group.values import (
     NO_POSITION,
     GroupExchange,
@@ -173,7 +179,13 @@ def _add_receipts(board: Board, consumer: int) -> None:
     arguments = {"consumer": consumer}
     board.model.action("Receive", arguments, [answered], [then([own, exchange], take, own, exchange)], event)
     taken = then([own, offsets], take_offsets, own, offsets)
-    board.model.action("ReceiveOffsets", arguments, [told], [taken, acknowledging(board, offsets)], event)
+    board.model.action(
+        "ReceiveOffsets",
+        arguments,
+        [told],
+        [taken, acknowledging(board, offsets), *noticing_old_reads(board, offsets)],
+        event,
+    )
 
 
 def is_in_place(state: ConsumerMembership) -> bool:

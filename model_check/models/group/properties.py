@@ -33,13 +33,17 @@ def add_properties(board: Board) -> None:
         "SomebodyOwns",
     )
 
-    def keeps(state: CoordinatedGroup, *known: int) -> bool:
-        stored = offsets_of(board.coordinator.protocol.reads(state.latest, state.committed), partitions)
+    protocol = board.coordinator.protocol
+    unheard = () if slots.is_unheard is None else (slots.is_unheard,)
+
+    def keeps(state: CoordinatedGroup, *values: int) -> bool:
+        known, waits = values[: len(partitions)], any(values[len(partitions) :]) and not protocol.reads_at_once(False, True)
+        stored = offsets_of(state.latest if waits else protocol.reads(state.latest, state.committed), partitions)
         return all(offset >= wanted for offset, wanted in zip(stored, known, strict=True))
 
     model.always(
         "AcknowledgedCommitsKept",
-        [when(keeps, slots.group, *acknowledged)],
+        [when(keeps, slots.group, *acknowledged, *unheard)],
         claim("AcknowledgedCommitsKept", "group"),
         "CommitIsAcknowledged",
     )
@@ -57,6 +61,13 @@ def add_properties(board: Board) -> None:
 
     model.always("StateIsThatOfLog", [when(is_log, slots.group)], claim("StateIsThatOfLog", "group"), "CommitIsAcknowledged")
 
+    if slots.old_read is not None:
+        model.always(
+            "ReadsAreOfNow",
+            [when(lambda is_old: not is_old, slots.old_read)],
+            claim("ReadsAreOfNow", "group"),
+            "CommitIsAcknowledged",
+        )
     if board.is_modern:
         _add_those_of_consumer_groups(board)
     else:
@@ -146,7 +157,10 @@ def _add_those_of_consumer_groups(board: Board) -> None:
         "SomebodyOwns",
     )
     _add_progress(
-        board, has_come_to_target, ("Join", "Heartbeat", "Revoke", "TakeUp", "Deliver", "Receive"), ("EndSession", "Commit")
+        board,
+        has_come_to_target,
+        ("Join", "Heartbeat", "Revoke", "TakeUp", "Deliver", "Receive"),
+        ("EndSession", "Commit"),
     )
 
 

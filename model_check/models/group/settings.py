@@ -3,15 +3,18 @@
 from kspec.model_check.core.parameters import Parameter
 from kspec.spec.consumer.modern.protocol import HEARTBEAT_PROTOCOLS
 from kspec.spec.consumer.rules import CONSUMER_PROTOCOLS
-from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
+from kspec.spec.releases.coordinator import COORDINATOR_RELEASES, LATE_REQUESTS_REPAIRED
 from kspec.spec.releases.group_mutants import CONSUMER_MUTANTS, COORDINATOR_MUTANTS, HEARTBEAT_MUTANTS
+
+COORDINATORS = (*COORDINATOR_RELEASES, LATE_REQUESTS_REPAIRED)
+"""The coordinators that the model knows by their names."""
 
 PARAMETERS = (
     Parameter(
         "release",
         COORDINATOR_RELEASES[-1].name,
-        "the coordinator's rules: the first release of Kafka that has them",
-        choices=tuple(release.name for release in COORDINATOR_RELEASES),
+        "the coordinator's rules: the first release of Kafka that has them, or a repair",
+        choices=tuple(release.name for release in COORDINATORS),
     ),
     Parameter(
         "protocol",
@@ -29,6 +32,8 @@ PARAMETERS = (
     Parameter("disconnects", 0, "how often a connection may break, with a request or its answer", minimum=0),
     Parameter("late_requests", 0, "how many requests on a broken connection may arrive all the same", minimum=0),
     Parameter("moves", 0, "how often another broker becomes the coordinator", minimum=0),
+    Parameter("zombies", 0, "how often the coordinator before goes on answering for a while", minimum=0),
+    Parameter("lags", 0, "how often a coordinator begins without knowing that the last write is committed", minimum=0),
     Parameter("leaves", 0, "how often a consumer may leave; it may come back", minimum=0),
     Parameter("unstable_reads", False, "offsets are read without waiting for what is on its way, as clients before 2.5 do"),
     Parameter("static_members", False, "each consumer has an instance id, and comes back under another member id"),

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 from kspec.model_check.core.symmetry import RENAMED, Renaming
 from kspec.spec.consumer.membership import GroupMembership, MemberGeneration
 from kspec.spec.consumer.modern.membership import ConsumerMembership
+from kspec.spec.coordinator.group import Group
 from kspec.spec.coordinator.modern.records import ConsumerRecordKind, ConsumerTombstone
+from kspec.spec.coordinator.records import LogEntry
+from kspec.spec.coordinator.runtime import CoordinatedGroup
 from kspec.spec.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -74,7 +77,8 @@ class GroupExchange(NamedTuple):
     """A request of a consumer on its connection, and its answer.
 
     `sent_in`: the consumer's generation when it asked. `moves`: how often the coordinator had moved when the
-    connection to it was made. `is_taken`: the coordinator has it.
+    connection to it was made. `is_taken`: the coordinator has it. `known`: the offsets of which some consumer knew that
+    they are committed when it asked for offsets; kept only where a former coordinator may answer.
     """
 
     request: Request
@@ -82,6 +86,21 @@ class GroupExchange(NamedTuple):
     moves: int = 0
     is_taken: bool = False
     answer: Response | None = None
+    known: tuple[int, ...] = ()
+
+
+class FormerCoordinator(NamedTuple):
+    """A coordinator that does not know that there is another one. `moves`: how often it had moved when this one began."""
+
+    state: CoordinatedGroup
+    moves: int
+
+
+class LastCommitted(NamedTuple):
+    """The entries of the last committed write, and the group without them, as a load of the log before them gives it."""
+
+    base: Group
+    entries: tuple[LogEntry, ...]
 
 
 class LateRequest(NamedTuple):

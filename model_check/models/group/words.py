@@ -3,8 +3,10 @@
 from kspec.model_check.models.group.values import (
     NO_POSITION,
     ConsumerState,
+    FormerCoordinator,
     GroupExchange,
     HeartbeatingState,
+    LastCommitted,
     LateRequest,
     Request,
 )
@@ -129,6 +131,16 @@ def _member_in_words(member: Member) -> str:
     assigned = f" has {in_words(frozenset(member.assignment))}" if member.assignment else ""
     waits = " waits for the generation" if member.join_request is not None else ""
     return f"{member.member_id}{assigned}{waits or (' waits for its assignment' if member.sync_request is not None else '')}"
+
+
+@in_words.register
+def _(former: FormerCoordinator) -> str:
+    return in_words(former.state)
+
+
+@in_words.register
+def _(last: LastCommitted) -> str:
+    return ", ".join(_entry_in_words(entry) for entry in last.entries)
 
 
 @in_words.register

@@ -28,7 +28,10 @@ OF_KAFKA.append({"brokers": 2, "elections": 0, "reassignments": 1})
 OF_KAFKA.append({**ALL_DISTURBANCES, "release": "next", "log": "epochs"})
 
 
-MORE_PARAMETERS: dict[str, list[dict[str, Any]]] = {"kafka": OF_KAFKA, "group": [{"protocol": "consumer"}]}
+MORE_PARAMETERS: dict[str, list[dict[str, Any]]] = {
+    "kafka": OF_KAFKA,
+    "group": [{"protocol": "consumer"}, {"moves": 1, "zombies": 1}],
+}
 """By model: the parameters with which it has properties that it has not by default."""
 
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)

@@ -7,6 +7,7 @@ import pytest
 from kspec.model_check.core.audit import audit
 from kspec.model_check.core.exploration import Limits
 from kspec.model_check.core.model import Client
+from kspec.model_check.core.parameters import ParameterError
 from kspec.model_check.core.symmetry import Symmetry
 from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.graphs.edges import state_graph
@@ -34,14 +35,17 @@ COUNTS: list[tuple[dict[str, Any], int, int]] = [
     ({}, 698, 1_260),
     ({"disconnects": 1}, 7_235, 15_808),
     ({"moves": 1}, 10_023, 22_386),
+    ({"moves": 1, "lags": 1}, 22_769, 51_220),
+    ({"moves": 1, "zombies": 1, "records": 0}, 46_715, 126_285),
+    ({"moves": 1, "zombies": 1, "consumers": 1, "protocol": "consumer"}, 1_828, 4_258),
     ({"member_id_first": True}, 860, 1_626),
     (COOPERATIVE, 8_058, 14_224),
     ({"leaves": 1, "lives": 2, "generations": 3}, 6_932, 13_112),
     ({"protocol": "consumer", "records": 0}, 16_856, 55_430),
     ({"protocol": "consumer", "consumers": 1, "moves": 1, "disconnects": 1}, 1_529, 4_064),
     ({"protocol": "consumer", "consumers": 1, "late_requests": 1}, 625, 1_487),
-    ({"static_members": True, "leaves": 1}, 5_456, 12_548),
-    ({"static_members": True, "leaves": 1, "disconnects": 1, "records": 0}, 25_697, 74_752),
+    ({"static_members": True, "leaves": 1}, 12_158, 25_866),
+    ({"static_members": True, "leaves": 1, "consumers": 1, "moves": 1, "generations": 4}, 1_664, 2_994),
     ({**STATIC, "consumers": 1, "disconnects": 1, "generations": 3, "records": 1}, 2_457, 6_382),
     ({"late_requests": 1, "lives": 2, "generations": 3}, 82_138, 188_216),
     ({"protocol": "consumer"}, 36_124, 120_090),
@@ -113,6 +117,37 @@ def test_a_leader_that_assigns_twice_in_a_generation_leaves_two_assignments_in_t
     assert violations(bounds, "AcknowledgedCommitsKept", "OnlyMembersCommit", "StateIsThatOfLog") == {}
 
 
+def test_a_former_coordinator_gives_offsets_of_before() -> None:
+    """A fetch of offsets names no generation in the classic protocol, so an old coordinator answers it."""
+    assert violations({"moves": 1, "zombies": 1}, "ReadsAreOfNow") == {"ReadsAreOfNow": 29}
+    others = ("ExclusiveOwnership", "AcknowledgedCommitsKept", "OnlyMembersCommit", "StateIsThatOfLog", "OwnsWhatIsAssigned")
+    assert violations({"moves": 1, "zombies": 1}, *others) == {}
+
+
+def test_the_epoch_of_a_consumer_group_excludes_that_unless_the_former_coordinator_knows_no_group() -> None:
+    bounds = {"consumers": 1, "protocol": "consumer-next", "moves": 1, "zombies": 1}
+    assert violations({**bounds, "disconnects": 1, "records": 2, "generations": 3}) == {}
+    assert violations({**bounds, "leaves": 1, "generations": 4}, "ReadsAreOfNow") == {"ReadsAreOfNow": 27}
+
+
+def test_a_former_coordinator_and_a_lag_need_a_change_of_coordinator() -> None:
+    for alone in ({"zombies": 1}, {"lags": 1}):
+        with pytest.raises(ParameterError, match="go with --moves"):
+            MODELS["group"].build(alone)
+
+
+def test_with_the_repair_of_late_requests_no_late_heartbeat_takes_a_partition() -> None:
+    """A late leave still does, since it names nothing that is over."""
+    late = {**MODERN, "late_requests": 1}
+    assert violations(late, "ExclusiveOwnership") == {"ExclusiveOwnership": 20}
+    model = MODELS["group"].build({**late, "release": "next-late-requests"})
+    found = explore(model, model.properties, Limits(), symmetry=Symmetry(model))
+    assert (found.complete, found.represented) == (True, 204_386)
+    assert not any(verdict.violated for verdict in found.verdicts)
+    leaves = {**late, "release": "next-late-requests", "leaves": 1, "generations": 3}
+    assert violations(leaves, "ExclusiveOwnership") == {"ExclusiveOwnership": 19}
+
+
 def test_a_commit_on_a_connection_that_was_given_up_sets_an_offset_back() -> None:
     """No number orders commits of one generation: one that arrives late overwrites a later one that is acknowledged."""
     bounds = {"late_requests": 1, "lives": 2, "records": 2}
@@ -139,7 +174,12 @@ def rebalance_ends(parameters: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     "parameters",
     marked(
-        [{}, {"moves": 1, "lives": 2, "generations": 4}, {"disconnects": 1, "lives": 2, "generations": 5}],
+        [
+            {},
+            {"consumers": 1, "static_members": True, "leaves": 1, "lives": 4, "generations": 6},
+            {"moves": 1, "lives": 2, "generations": 4},
+            {"disconnects": 1, "lives": 2, "generations": 5},
+        ],
         slow=[{"moves": 1, "lives": 2, "generations": 4}, {"disconnects": 1, "lives": 2, "generations": 5}],
     ),
 )
@@ -182,7 +222,8 @@ def test_no_run_tells_this_mutant_apart(name: str) -> None:
 
 def test_the_declared_reads_are_true() -> None:
     bounds = {"disconnects": 1, "late_requests": 1, "moves": 1, "leaves": 1, "lives": 2, "expiries": 1}
-    for more, states in (({}, 40), ({"protocol": "consumer", "generations": 4}, 10)):
+    former = {"zombies": 1, "lags": 1, "static_members": True}
+    for more, states in (({}, 40), ({"protocol": "consumer", "generations": 4}, 10), (former, 40)):
         assert audit(MODELS["group"].build({**bounds, **more}), states, seed=1).findings == []
 
 
