@@ -39,8 +39,18 @@ def diverges(log: Log, request: FetchPosition) -> Divergence:
     end = look_up_as_released(log, request.last_fetched_epoch)
     if end == UNDEFINED_EPOCH_END:
         return OUT_OF_RANGE
-    parted = end.leader_epoch < request.last_fetched_epoch or end.end_offset < request.fetch_offset
-    return Divergence(Error.NONE, end) if parted else AGREES
+    return Divergence(Error.NONE, end) if has_parted(end, request) else AGREES
+
+
+def has_parted(end: EpochEndOffset, request: FetchPosition) -> bool:
+    """Whether a follower's log holds something that the leader's does not, before the offset that it fetches from.
+
+    Parameters: the `end`, in the leader's log, of the largest epoch up to that of the follower's last record. Followers of
+    partitions and of the metadata log have this rule in common.
+
+    **Kafka:** `Partition.readRecords` (KIP-595), `RaftLog.validateOffsetAndEpoch`.
+    """
+    return end.leader_epoch < request.last_fetched_epoch or end.end_offset < request.fetch_offset
 
 
 def diverges_within_log(log: Log, request: FetchPosition) -> Divergence:
