@@ -51,6 +51,10 @@ TopicId = NewType("TopicId", bytes)
 """Names a topic for ever: a topic that is created again under the same name gets another. 16 bytes. Kafka: `Uuid`."""
 
 
+DirectoryId = NewType("DirectoryId", bytes)
+"""Names a log directory for ever: one that is made anew, on an empty disk, gets another. 16 bytes. Kafka: `Uuid`."""
+
+
 GroupId = NewType("GroupId", str)
 """Names a group of consumers (`group.id`)."""
 
@@ -121,6 +125,24 @@ NO_PRODUCER_EPOCH = ProducerEpoch(-1)
 NO_SEQUENCE = -1
 
 
+NO_DIRECTORY = DirectoryId(bytes(16))
+"""The directory is not known. Kafka: `ReplicaKey.NO_DIRECTORY_ID`."""
+
+
+class ReplicaKey(NamedTuple):
+    """A replica of the metadata log: the id of its server, and the directory that its log is in (KIP-853).
+
+    So a server that comes back with an empty disk is another replica. The directory is `NO_DIRECTORY` in a voter set of
+    `kraft.version` 0, and in requests of releases before 3.9. Kafka: `ReplicaKey`.
+    """
+
+    id: BrokerId
+    directory: DirectoryId = NO_DIRECTORY
+
+
+NO_REPLICA = ReplicaKey(NO_LEADER)
+"""Nobody. Kafka: an empty `Optional<ReplicaKey>`."""
+
 NO_TOPIC_ID = TopicId(bytes(16))
 """The topic is named by its name alone. Kafka: `Uuid.ZERO_UUID`."""
 
@@ -149,6 +171,7 @@ class Error(Enum):
     LEADER_NOT_AVAILABLE = 5
     NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
     REPLICA_NOT_AVAILABLE = 9
     MESSAGE_TOO_LARGE = 10
     STALE_CONTROLLER_EPOCH = 11
@@ -238,6 +261,7 @@ class Error(Enum):
     UNSUPPORTED_ENDPOINT_TYPE = 115
     INVALID_REGISTRATION = 119
     TRANSACTION_ABORTABLE = 120
+    INVALID_VOTER_KEY = 125
     INVALID_REGULAR_EXPRESSION = 128
     UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"

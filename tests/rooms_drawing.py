@@ -32,6 +32,7 @@ BOXES = {
     "spec.coordinator": RoomBox(1000, "coordinator"),
     "spec.transactions": RoomBox(980, "transactions"),
     "spec.consumer": RoomBox(545, "consumer"),
+    "spec.quorum": RoomBox(990, "quorum"),
     "spec.zookeeper": RoomBox(710, "zookeeper"),
     "spec.releases": RoomBox(860, "releases"),
     "spec.published": RoomBox(1000, "published"),

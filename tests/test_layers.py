@@ -45,6 +45,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "spec.transactions.rules",
     ),
     "spec.consumer": (*WORDS, "spec.messages", "spec.assignors"),
+    "spec.quorum.rules": (*WORDS, *BROKER),
+    "spec.quorum": (*WORDS, *BROKER, "spec.quorum.rules"),
     "spec.zookeeper": (*WORDS, *BROKER, "spec.broker", "spec.controller.rules"),
     "spec.releases": (
         *WORDS,
@@ -58,6 +60,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "spec.transactions.rules",
         "spec.transactions",
         "spec.consumer",
+        "spec.quorum.rules",
+        "spec.quorum",
         "spec.zookeeper",
     ),
     "spec.published": (*WORDS, *BROKER, "spec.controller.rules", "spec.zookeeper"),

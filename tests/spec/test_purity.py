@@ -46,6 +46,7 @@ from tests.spec.broker_values import BROKER_VALUES
 from tests.spec.controller_values import CONTROLLER_VALUES
 from tests.spec.coordinator_values import COORDINATOR_VALUES
 from tests.spec.published.test_versions import VERSIONS
+from tests.spec.quorum.values import QUORUM_VALUES
 from tests.spec.topic_values import TOPIC_VALUES
 from tests.spec.transactions.values import TRANSACTION_VALUES
 
@@ -221,6 +222,7 @@ VALUES: tuple[Any, ...] = (
     *BROKER_VALUES,
     *CONTROLLER_VALUES,
     *COORDINATOR_VALUES,
+    *QUORUM_VALUES,
     *TOPIC_VALUES,
     *TRANSACTION_VALUES,
     ASYNC_ISR,

@@ -1,0 +1,159 @@
+"""Handlers of a follower: it hears of leaders, and appends what its leader sends."""
+
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import append_in_order, truncate
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.quorum.answers import take_epoch_and_leader
+from kspec.spec.quorum.effects import (
+    Halt,
+    IllegalState,
+    LogAppended,
+    LogCommitted,
+    LogCut,
+    LogFlushed,
+    QuorumEffect,
+    QuorumTimer,
+    StartTimer,
+)
+from kspec.spec.quorum.refusals import check_voters_request, is_meant
+from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, own_key, votes
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.replication import truncation_offset
+from kspec.spec.quorum.rules.voters import matches
+from kspec.spec.quorum.transitions import QuorumStep, fetch_timer, follow_or_wait, is_halted
+from kspec.spec.step import Reply, Send, Step
+from kspec.spec.values import (
+    UNDEFINED_EPOCH_END,
+    UNKNOWN_OFFSET,
+    EpochEndOffset,
+    Error,
+    MonotonicMs,
+    Offset,
+    ReplicaKey,
+)
+
+# ---- told of a leader
+
+
+def handle_begin_quorum_epoch(
+    server: QuorumServer, state: QuorumReplica[LogT], request: BeginQuorumEpochRequest, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Follow a leader that says so. Its epoch counts even if the request was meant for another replica.
+
+    **Kafka:** `KafkaRaftClient.handleBeginQuorumEpochRequest`.
+    """
+    error = check_voters_request(state, request.epoch)
+    if error != Error.NONE:
+        return Step(state, (_begin_answer(state, error),))
+    step = follow_or_wait(server, state, request.leader, request.epoch)
+    if is_halted(step):
+        return step
+    error = Error.NONE if is_meant(server, state, request.voter) else Error.INVALID_VOTER_KEY
+    return Step(step.state, (*step.effects, _begin_answer(step.state, error)))
+
+
+def _begin_answer(state: QuorumReplica[LogT], error: Error) -> QuorumEffect:
+    return Reply(BeginQuorumEpochResponse(error, state.election.epoch, state.election.leader))
+
+
+def handle_end_quorum_epoch(
+    server: QuorumServer, state: QuorumReplica[LogT], request: EndQuorumEpochRequest, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Wait no longer for a leader that has resigned: the sooner, the better the replica's place among the successors.
+
+    **Kafka:** `KafkaRaftClient.handleEndQuorumEpochRequest`.
+    """
+    error = check_voters_request(state, request.epoch)
+    if error != Error.NONE:
+        return Step(state, (_end_answer(state, error),))
+    step = follow_or_wait(server, state, request.leader, request.epoch)
+    if is_halted(step):
+        return step
+    after, effects = step.state, step.effects
+    if after.role == VoterRole.FOLLOWER and after.election.leader == request.leader:
+        backoff = successors_backoff(own_key(server, state), request.successors, server.settings.election_backoff_max_ms)
+        effects = (*effects, StartTimer(QuorumTimer.ROLE, backoff))
+    return Step(after, (*effects, _end_answer(after, Error.NONE)))
+
+
+def _end_answer(state: QuorumReplica[LogT], error: Error) -> QuorumEffect:
+    return Reply(EndQuorumEpochResponse(error, state.election.epoch, state.election.leader))
+
+
+def successors_backoff(own: ReplicaKey, successors: tuple[ReplicaKey, ...], longest_ms: int) -> int:
+    """The time (milliseconds) that a follower waits after a resignation: none as the first of the successors, then more for
+    each; the longest if it is not among them.
+
+    **Kafka:** `KafkaRaftClient.endEpochElectionBackoff`, `strictExponentialElectionBackoffMs`.
+    """
+    places = [place for place, successor in enumerate(successors) if matches(successor, own)]
+    if not places:
+        return longest_ms if successors else 0
+    shortest = longest_ms >> (len(successors) - 1)
+    return 0 if places[0] == 0 else min(longest_ms, shortest << (places[0] - 1))
+
+
+# ---- fetching
+
+
+def handle_fetch_response(
+    server: QuorumServer,
+    state: QuorumReplica[LogT],
+    asked: Send[QuorumFetchRequest],
+    response: QuorumFetchResponse,
+    now: MonotonicMs,
+) -> QuorumStep[LogT]:
+    """Append the leader's records, and write them through to the disk before the next fetch; or truncate.
+
+    **Kafka:** `KafkaRaftClient.handleFetchResponse`.
+    """
+    taken = take_epoch_and_leader(server, state, response.error, response.epoch, response.leader)
+    if not taken.goes_on:
+        return taken.step
+    following, effects = taken.step
+    if following.role != VoterRole.FOLLOWER:
+        return Step(state, (Halt(IllegalState.NOT_FOLLOWING),))
+    if response.diverging != UNDEFINED_EPOCH_END:
+        step = truncate_by(server, following, response.diverging)
+    else:
+        step = append_records(server, following, asked.message.fetch.fetch_offset, response)
+    fetched: tuple[QuorumEffect, ...] = () if is_halted(step) else (fetch_timer(server),)
+    return Step(step.state._replace(has_fetched=True), (*effects, *step.effects, *fetched))
+
+
+def truncate_by(server: QuorumServer, state: QuorumReplica[LogT], end: EpochEndOffset) -> QuorumStep[LogT]:
+    """Truncate to where the follower's log has parted from the leader's, which is never below what is committed.
+
+    **Kafka:** `KafkaRaftClient.handleFetchResponse`, `KafkaRaftLog.truncateTo`.
+    """
+    offset = truncation_offset(state.local.log, end)
+    committed = max(state.high_watermark, state.local.high_watermark)
+    if not server.protocol.may_truncate(min(offset, end.end_offset), committed):
+        return Step(state, (Halt(IllegalState.BELOW_HIGH_WATERMARK),))
+    return Step(state._replace(local=truncate(state.local, offset)), (LogCut(offset),))
+
+
+def append_records(
+    server: QuorumServer, state: QuorumReplica[LogT], base_offset: Offset, response: QuorumFetchResponse
+) -> QuorumStep[LogT]:
+    """Append what a leader has sent, and take its high watermark, as far as the log goes.
+
+    **Kafka:** `KafkaRaftClient.appendAsFollower`, `updateFollowerHighWatermark`.
+    """
+    records = server.protocol.takes_records(response.records, state.election.epoch)
+    appended = append_in_order(state.local, base_offset, records)
+    if appended.error != Error.NONE:
+        return Step(state, (Halt(IllegalState.UNEXPECTED_OFFSET),))
+    written: tuple[QuorumEffect, ...] = (LogAppended(base_offset, records),) if records else ()
+    if records and server.protocol.flushes_fetched(server.may_vote or votes(server, state)):
+        written = (*written, LogFlushed())
+    after = state._replace(local=appended.local)
+    known, told = state.high_watermark, min(response.high_watermark, appended.local.log.end_offset)
+    if response.high_watermark == UNKNOWN_OFFSET or told == known:
+        return Step(after, written)
+    if told < known:
+        return Step(after, (*written, Halt(IllegalState.HIGH_WATERMARK_BACK)))
+    local = appended.local._replace(high_watermark=max(told, appended.local.high_watermark))
+    return Step(after._replace(local=local, high_watermark=told), (*written, LogCommitted(told)))

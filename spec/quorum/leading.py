@@ -1,0 +1,185 @@
+"""Handlers of a leader: it appends, answers fetches, is acknowledged, and resigns."""
+
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.batch import Batches
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.quorum.answers import take_epoch_and_leader
+from kspec.spec.quorum.effects import Halt, IllegalState, LogAppended, QuorumEffect
+from kspec.spec.quorum.refusals import check_leaders_request
+from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, progress_of, voters_of, votes
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.replication import find_divergence
+from kspec.spec.quorum.rules.voters import is_voter
+from kspec.spec.quorum.rules.votes import majority_of
+from kspec.spec.quorum.transitions import (
+    QuorumStep,
+    become_resigned,
+    check_quorum_timer,
+    count_majority,
+    flush_and_count,
+)
+from kspec.spec.step import Reply, Send, Step
+from kspec.spec.values import UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, MonotonicMs, ReplicaKey
+
+# ---- appending
+
+
+def leads_in(state: QuorumReplica[LogT], epoch: Epoch) -> bool:
+    """Whether the replica leads in an epoch, so that what was decided in it may be appended.
+
+    **Kafka:** `KafkaRaftClient.append`, which throws `NotLeaderException`.
+    """
+    return state.role == VoterRole.LEADER and state.election.epoch == epoch
+
+
+def append(server: QuorumServer, state: QuorumReplica[LogT], batches: Batches, now: MonotonicMs) -> QuorumStep[LogT]:
+    """Append batches as a leader, which must lead in the epoch that they were made in (`leads_in`).
+
+    **Kafka:** `KafkaRaftClient.maybeAppendBatches`.
+    """
+    log, epoch = state.local.log, state.election.epoch
+    appended = tuple(batch.in_epoch(epoch) for batch in batches)
+    counted = flush_and_count(server, state._replace(local=state.local._replace(log=log.append(appended))))
+    return Step(counted.state, (LogAppended(log.end_offset, appended), *counted.effects))
+
+
+# ---- answering fetches
+
+
+def handle_fetch(
+    server: QuorumServer, state: QuorumReplica[LogT], request: QuorumFetchRequest, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Answer a fetch with records, or with the end to which the follower has to truncate; note how far it is.
+
+    An answer that says nothing new (`is_news`) may wait until the log grows or more is committed; then the fetch is handled
+    once more.
+
+    **Kafka:** `KafkaRaftClient.handleFetchRequest`, `tryCompleteFetchRequest`.
+    """
+    error = check_leaders_request(state, request.fetch)
+    if error != Error.NONE:
+        return Step(state, (_fetch_answer(state, error),))
+    if request.replica.id == server.self_id:
+        return Step(state, (_fetch_answer(state, Error.UNKNOWN_SERVER_ERROR),))
+    diverging = find_divergence(state.local.log, request.fetch)
+    has_parted = diverging != UNDEFINED_EPOCH_END
+    noted = note_fetch(server, state, request, now) if server.protocol.counts_fetch(has_parted) else Step(state)
+    if has_parted:
+        return Step(noted.state, (*noted.effects, _fetch_answer(noted.state, Error.NONE, diverging=diverging)))
+    records = state.local.log.read(request.fetch.fetch_offset, server.settings.max_records)
+    return Step(noted.state, (*noted.effects, _fetch_answer(noted.state, Error.NONE, records)))
+
+
+def _fetch_answer(
+    state: QuorumReplica[LogT], error: Error, records: Batches = (), diverging: EpochEndOffset = UNDEFINED_EPOCH_END
+) -> QuorumEffect:
+    epoch, leader, _ = state.election
+    if error != Error.NONE:
+        return Reply(QuorumFetchResponse(error, epoch, leader))
+    return Reply(QuorumFetchResponse(error, epoch, leader, records, state.high_watermark, diverging))
+
+
+def is_news(request: QuorumFetchRequest, response: QuorumFetchResponse) -> bool:
+    """Whether a fetch is answered at once: with an error, records, a truncation, or a later high watermark.
+
+    **Kafka:** `KafkaRaftClient.handleFetchRequest`.
+    """
+    has_parted = response.diverging != UNDEFINED_EPOCH_END
+    is_error = response.error != Error.NONE
+    return is_error or bool(response.records) or has_parted or response.high_watermark > request.high_watermark
+
+
+def note_fetch(
+    server: QuorumServer, state: QuorumReplica[LogT], request: QuorumFetchRequest, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Note the end of a replica's log, lower ones, too; commit what a majority of voters has.
+
+    **Kafka:** `LeaderState.updateReplicaState`. **Leaves out:** observers are forgotten after five minutes.
+    """
+    known = progress_of(state, request.replica)
+    fetched = known._replace(end_offset=request.fetch.fetch_offset, last_fetch_ms=now, has_acknowledged=True)
+    noted = state._replace(progress=(state.progress - {known}) | {fetched})
+    heard = hear(server, noted, request.replica)
+    if not is_voter(voters_of(state), request.replica):
+        return heard
+    counted = count_majority(server, heard.state)
+    return Step(counted.state, (*heard.effects, *counted.effects))
+
+
+def hear(server: QuorumServer, state: QuorumReplica[LogT], replica: ReplicaKey) -> QuorumStep[LogT]:
+    """Note that a voter is there; with a majority of them, the time in which a leader needs to hear of one begins anew.
+
+    **Kafka:** `LeaderState.updateCheckQuorumForFollowingVoter` (KAFKA-15489, KAFKA-16531).
+    """
+    voters = voters_of(state)
+    if not is_voter(voters, replica):
+        return Step(state)
+    heard_from = state.heard_from | {replica.id}
+    needed = majority_of(len(voters)) - votes(server, state)
+    if len(heard_from) < needed:
+        return Step(state._replace(heard_from=heard_from))
+    return Step(state._replace(heard_from=frozenset()), (check_quorum_timer(server),))
+
+
+# ---- being acknowledged
+
+
+def handle_begin_quorum_epoch_response(
+    server: QuorumServer,
+    state: QuorumReplica[LogT],
+    asked: Send[BeginQuorumEpochRequest],
+    response: BeginQuorumEpochResponse,
+    now: MonotonicMs,
+) -> QuorumStep[LogT]:
+    """Note that a voter knows its leader.
+
+    An answer of one that is no voter any more stops the process: requests to it are not forgotten when it is removed.
+
+    **Kafka:** `KafkaRaftClient.handleBeginQuorumEpochResponse`, `LeaderState.addAcknowledgementFrom`.
+    """
+    taken = take_epoch_and_leader(server, state, response.error, response.epoch, response.leader)
+    if not taken.goes_on or taken.step.state.role != VoterRole.LEADER:
+        return taken.step
+    voter = next((one for one in voters_of(state) if one.id == asked.to), None)
+    if voter is None:
+        return Step(state, (Halt(IllegalState.NOT_A_VOTER),))
+    known = progress_of(state, voter)
+    acknowledged = (state.progress - {known}) | {known._replace(has_acknowledged=True)}
+    return Step(state._replace(progress=acknowledged))
+
+
+# ---- resigning
+
+
+def on_check_quorum(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicMs) -> QuorumStep[LogT]:
+    """The time in which a leader needs to hear of a majority is over: it resigns.
+
+    **Kafka:** `KafkaRaftClient.pollLeader`, `LeaderState.timeUntilCheckQuorumExpires`.
+    """
+    voters = len(voters_of(state))
+    if state.role != VoterRole.LEADER or not server.protocol.checks_quorum(voters):
+        return Step(state)
+    return become_resigned(server, state)
+
+
+def on_resignation(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicMs) -> QuorumStep[LogT]:
+    """A leader is to stop, or to give up its office. **Kafka:** `KafkaRaftClient.resign`, `shutdown`."""
+    return become_resigned(server, state) if state.role == VoterRole.LEADER else Step(state)
+
+
+def handle_end_quorum_epoch_response(
+    server: QuorumServer,
+    state: QuorumReplica[LogT],
+    asked: Send[EndQuorumEpochRequest],
+    response: EndQuorumEpochResponse,
+    now: MonotonicMs,
+) -> QuorumStep[LogT]:
+    """Note that a voter knows of the resignation. **Kafka:** `KafkaRaftClient.handleEndQuorumEpochResponse`."""
+    taken = take_epoch_and_leader(server, state, response.error, response.epoch, response.leader)
+    if not taken.goes_on:
+        return taken.step
+    if taken.step.state.role != VoterRole.RESIGNED:
+        return Step(state, (Halt(IllegalState.NOT_RESIGNED),))
+    return Step(state._replace(unacknowledged=state.unacknowledged - {asked.to}))

@@ -1,0 +1,78 @@
+"""The rules in which releases of the quorum differ, or that a mutant weakens."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kspec.spec.log.batch import Batches
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumProtocol:
+    """The rules of a replica of the metadata log in one release. `spec.releases.quorum` has the releases."""
+
+    name: str
+
+    role_after_timeout: Callable[[VoterRole], VoterRole]
+    """The role of a voter when its time is over."""
+
+    role_after_restart: Callable[[BrokerId, ReplicaKey, ReplicaKey], VoterRole]
+    """The role of a replica that starts: by the leader and the vote that it has stored, and its own key."""
+
+    epoch_after_resignation: Callable[[Epoch], Epoch]
+    """The epoch in which a replica waits that has resigned."""
+
+    is_up_to_date: Callable[[Epoch, Offset, Epoch, Offset], bool]
+    """Whether a log is no worse than one's own: the epoch of its last record, and its end; one's own."""
+
+    grants_vote: Callable[[BrokerId, ReplicaKey, ReplicaKey, bool], bool]
+    """Whether a replica without a leader votes for another: the leader and the vote that it knows, who asks, whether its log
+    is up to date."""
+
+    grants_pre_vote: Callable[[bool, bool, bool, bool], bool]
+    """Whether a replica would vote for another: if it leads, follows, has fetched from its leader, and if that log is up to
+    date."""
+
+    vote_as_unattached: Callable[[ReplicaKey, bool], ReplicaKey]
+    """The vote that a replica remembers which waits: of the one that it gave, and whether that was in the same epoch."""
+
+    vote_as_follower: Callable[[ReplicaKey, bool], ReplicaKey]
+    """The vote that a follower remembers: of the one that it gave, and whether that was in the same epoch."""
+
+    vote_as_prospective: Callable[[ReplicaKey, ReplicaKey], ReplicaKey]
+    """The vote of a replica that asks whether it would be elected: of the one that it gave, and its own key."""
+
+    takes_answer: Callable[[bool], bool]
+    """Whether an answer is taken: if the replica's state is that in which it asked, or not."""
+
+    needs_begin: Callable[[bool, int, int], bool]
+    """Whether a leader tells a voter that it leads: if that knows it, how long it has not fetched, and half of the time that
+    a follower waits (milliseconds)."""
+
+    checks_quorum: Callable[[int], bool]
+    """Whether a leader of so many voters resigns if a majority does not fetch."""
+
+    commits: Callable[[Offset, Offset], bool]
+    """Whether a leader commits up to an offset that a majority has, by the offset at which its epoch starts."""
+
+    counts_leader: Callable[[bool], bool]
+    """Whether a leader counts its own log: if it is a voter or not."""
+
+    first_high_watermark: Callable[[Offset], Offset]
+    """The high watermark of a new leader, of that which it had before."""
+
+    counts_fetch: Callable[[bool], bool]
+    """Whether the offset of a fetch counts as the follower's end: if the logs part before it or not."""
+
+    may_truncate: Callable[[Offset, Offset], bool]
+    """Whether a follower truncates to an offset, by its high watermark."""
+
+    takes_records: Callable[[Batches, Epoch], Batches]
+    """The batches of an answer that a follower appends, in its epoch."""
+
+    flushes_fetched: Callable[[bool], bool]
+    """Whether a follower flushes what it has fetched: if it is a voter, or may become one."""
+
+    flushes_first: bool
+    """Whether a leader flushes its log before it counts itself, and so before it commits if it is alone."""

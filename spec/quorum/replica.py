@@ -1,0 +1,129 @@
+"""A replica of the metadata log, voter or observer: its state, and the server that it is on."""
+
+from dataclasses import dataclass
+from typing import Generic, NamedTuple
+
+from kspec.spec.log.algebra import LogT
+from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.fetch import NO_LIMIT
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.replication import FIRST_EPOCH
+from kspec.spec.quorum.rules.voters import VoterSet, VoterSets, is_voter, matches
+from kspec.spec.quorum.rules.votes import NO_TALLY, Tally
+from kspec.spec.values import (
+    NO_DIRECTORY,
+    NO_LEADER,
+    NO_REPLICA,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    DirectoryId,
+    Epoch,
+    MonotonicMs,
+    Offset,
+    ReplicaKey,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """Settings of a server, in milliseconds: `controller.quorum.election.timeout.ms`, `.fetch.timeout.ms`,
+    `.election.backoff.max.ms`. `max_records` stands for the limit of a fetch in bytes.
+    """
+
+    election_timeout_ms: int = 1_000
+    fetch_timeout_ms: int = 2_000
+    election_backoff_max_ms: int = 1_000
+    max_records: int = NO_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumServer:
+    """A server: the rules of its release, its settings, its id, and whether it may ever be a voter (a controller)."""
+
+    protocol: QuorumProtocol
+    settings: QuorumSettings
+    self_id: BrokerId
+    may_vote: bool = True
+
+
+class ElectionState(NamedTuple):
+    """The state of an epoch that is kept on the disk: who leads, and whom the replica has voted for, as far as it knows.
+
+    Kafka: `ElectionState`, in the file `quorum-state`.
+    """
+
+    epoch: Epoch = FIRST_EPOCH
+    leader: BrokerId = NO_LEADER
+    voted: ReplicaKey = NO_REPLICA
+
+
+NO_ELECTION = ElectionState()
+
+
+class ReplicaProgress(NamedTuple):
+    """A leader's knowledge of another replica. Kafka: `LeaderState.ReplicaState`.
+
+    `end_offset`: of the replica's log, by its last fetch; `last_fetch_ms`: when that was.
+    """
+
+    replica: ReplicaKey
+    end_offset: Offset = UNKNOWN_OFFSET
+    last_fetch_ms: MonotonicMs = MonotonicMs(0)
+    has_acknowledged: bool = False
+
+
+class QuorumReplica(NamedTuple, Generic[LogT]):
+    """The state of a replica of the metadata log. Kafka: `KafkaRaftClient`, `QuorumState` and `EpochState`.
+
+    - `directory`: the id of the directory that the log is in;
+    - `local`: the log, with the high watermark below which it is never truncated;
+    - `voter_sets`: those of configuration and log;
+    - `election`: as on the disk. Who asks before an election, or has resigned, has the same there as before;
+    - `high_watermark`: that of the quorum, as far as the replica knows; `UNKNOWN_OFFSET` if it does not;
+    - `reaches_leader`: it knows the address of the leader that it knows;
+    - `has_fetched`, of a follower: its leader has answered a fetch;
+    - `tally`, of one that asks for votes;
+    - of a leader: where its epoch starts, the progress of others, and who has fetched since its timer was started;
+    - of one that has resigned: voters that have not acknowledged it, and who is to follow, in this order.
+    """
+
+    local: LocalLog[LogT]
+    voter_sets: VoterSets
+    directory: DirectoryId = NO_DIRECTORY
+    election: ElectionState = NO_ELECTION
+    role: VoterRole = VoterRole.UNATTACHED
+    high_watermark: Offset = UNKNOWN_OFFSET
+    reaches_leader: bool = False
+    has_fetched: bool = False
+    tally: Tally = NO_TALLY
+    epoch_start: Offset = UNKNOWN_OFFSET
+    progress: frozenset[ReplicaProgress] = frozenset()
+    heard_from: frozenset[BrokerId] = frozenset()
+    unacknowledged: frozenset[BrokerId] = frozenset()
+    successors: tuple[ReplicaKey, ...] = ()
+
+
+def own_key(server: QuorumServer, state: QuorumReplica[LogT]) -> ReplicaKey:
+    """The replica by its server and its directory. **Kafka:** `QuorumState.localReplicaKeyOrThrow`."""
+    return ReplicaKey(server.self_id, state.directory)
+
+
+def voters_of(state: QuorumReplica[LogT]) -> VoterSet:
+    """The voters by the last voter set in the log, committed or not.
+
+    **Kafka:** `KRaftControlRecordStateMachine.lastVoterSet`.
+    """
+    return state.voter_sets[-1].voters
+
+
+def votes(server: QuorumServer, state: QuorumReplica[LogT]) -> bool:
+    """Whether the replica is a voter, by its own log. **Kafka:** `QuorumState.isVoter`."""
+    return is_voter(voters_of(state), own_key(server, state))
+
+
+def progress_of(state: QuorumReplica[LogT], replica: ReplicaKey) -> ReplicaProgress:
+    """A leader's knowledge of a replica: a voter, or an observer. **Kafka:** `LeaderState.getOrCreateReplicaState`."""
+    of_voter = (one for one in state.progress if one.replica in voters_of(state) and matches(one.replica, replica))
+    of_observer = (one for one in state.progress if one.replica == replica)
+    return next(of_voter, next(of_observer, ReplicaProgress(replica)))

@@ -1,0 +1,113 @@
+"""Replication of the metadata log: what is committed, where logs part, what is written through to the disk.
+
+The log is that of partitions, and so is the rule by which a leader finds that a follower's log has parted from its own
+(`spec.broker.rules.divergence`). The two protocols part in the high watermark: here it is what a majority has, whoever that
+is; there what each member of the ISR has. So here nothing is committed of an earlier epoch before a record of the present
+one is.
+"""
+
+from kspec.spec.broker.rules.divergence import has_parted
+from kspec.spec.log.algebra import Log
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
+
+FIRST_EPOCH = Epoch(0)
+"""The epoch of a replica that knows of no election. No record is of it: the first leader has the next one."""
+
+
+def last_epoch_of(log: Log) -> Epoch:
+    """The epoch of a log's last record, `FIRST_EPOCH` if it has none. **Kafka:** `KafkaRaftLog.lastFetchedEpoch`."""
+    return FIRST_EPOCH if log.latest_epoch == NO_EPOCH else log.latest_epoch
+
+
+def end_of_epoch(log: Log, epoch: Epoch) -> EpochEndOffset:
+    """The largest epoch up to this one, and its end; for an epoch above all of the log's, the last one and the log's end.
+
+    **Kafka:** `KafkaRaftLog.endOffsetForEpoch`.
+    """
+    end = log.end_offset_for_epoch(epoch)
+    return EpochEndOffset(last_epoch_of(log), log.end_offset) if end == UNDEFINED_EPOCH_END else end
+
+
+def find_divergence(log: Log, fetch: FetchPosition) -> EpochEndOffset:
+    """The end to which a follower has to truncate before it can fetch from here, undefined if it does not have to.
+
+    A fetch from the start is always in order.
+
+    **Kafka:** `RaftLog.validateOffsetAndEpoch`. **Leaves out:** snapshots.
+    """
+    if log.start_offset == fetch.fetch_offset == 0:
+        return UNDEFINED_EPOCH_END
+    end = end_of_epoch(log, fetch.last_fetched_epoch)
+    return end if has_parted(end, fetch) else UNDEFINED_EPOCH_END
+
+
+def truncation_offset(log: Log, end: EpochEndOffset) -> Offset:
+    """The offset up to which a follower truncates when the leader's log has this largest epoch up to the one fetched.
+
+    If it has that epoch, too, the earlier of the two ends counts. If not, its largest epoch before that one ends there, and
+    it asks again.
+
+    **Kafka:** `RaftLog.truncateToEndOffset`; for partitions `AbstractFetcherThread.getOffsetTruncationState`, where an epoch
+    above all of one's own means the leader's end.
+    """
+    if end.leader_epoch == FIRST_EPOCH:
+        return min(end.end_offset, log.end_offset)
+    own = end_of_epoch(log, end.leader_epoch)
+    return min(own.end_offset, end.end_offset) if own.leader_epoch == end.leader_epoch else own.end_offset
+
+
+def may_truncate(offset: Offset, high_watermark: Offset) -> bool:
+    """Whether a follower truncates to an offset: never below what it knows to be committed (KAFKA-12460).
+
+    **Kafka:** `KafkaRaftClient.handleFetchResponse`, `KafkaRaftLog.truncateTo`.
+    """
+    return offset >= high_watermark
+
+
+# ---- the high watermark
+
+
+def majority_offset(offsets: tuple[Offset, ...]) -> Offset:
+    """The offset up to which a majority has the log, by the end of each voter's log; unknown ends are `UNKNOWN_OFFSET`.
+
+    **Kafka:** `LeaderState.maybeUpdateHighWatermark`.
+    """
+    return sorted(offsets, reverse=True)[len(offsets) // 2]
+
+
+def commits_own_epoch(offset: Offset, epoch_start: Offset) -> bool:
+    """Whether a leader commits up to an offset that a majority has: only if a record of its own epoch is below it.
+
+    A record of an earlier epoch that a majority has can still be replaced, by a leader whose last record is of a later one.
+
+    **Kafka:** `LeaderState.maybeUpdateHighWatermark` (KAFKA-12619).
+    """
+    return offset > epoch_start
+
+
+def unknown_at_first(high_watermark: Offset) -> Offset:
+    """The high watermark of a new leader: unknown until a record of its epoch is committed.
+
+    **Kafka:** `QuorumState.transitionToLeader`.
+    """
+    return UNKNOWN_OFFSET
+
+
+def is_counted_if_voter(is_voter: bool) -> bool:
+    """Whether a leader's own log counts for the high watermark: if it is a voter.
+
+    **Kafka:** `LeaderState.updateLocalState`.
+    """
+    return is_voter
+
+
+# ---- the disk
+
+
+def flushes_if_voter(may_be_voter: bool) -> bool:
+    """Whether a follower writes what it has fetched through to the disk, before it fetches again and so acknowledges it.
+
+    **Kafka:** `KafkaRaftClient.appendAsFollower` (KAFKA-13884, KAFKA-17332).
+    """
+    return may_be_voter

@@ -1,0 +1,67 @@
+"""The history of Kafka's quorum of controllers: each release is the one before with some rules replaced.
+
+Read were the sources of 2.8.0, 3.0.0, 3.7.0, 3.9.2, 4.0.0, 4.1.1, 4.2.0 and 4.3.1; what differs in 4.4 is known from its
+class files, and is no rule here. In 2.8 the quorum was a preview, and in 3.3 it was ready for use.
+"""
+
+from dataclasses import replace
+
+from kspec.spec.broker.rules.divergence import count_unless_diverging
+from kspec.spec.broker.rules.fetcher import take_all, take_up_to_epoch
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.quorum.rules import epochs, replication, votes
+
+QUORUM_2_8 = QuorumProtocol(
+    name="2.8",
+    role_after_timeout=epochs.stands_at_once,
+    role_after_restart=epochs.resigned_if_it_led,
+    epoch_after_resignation=epochs.epoch_after_resignation,
+    is_up_to_date=votes.is_up_to_date,
+    grants_vote=votes.grants_vote,
+    grants_pre_vote=votes.never_grants_pre_vote,
+    vote_as_unattached=votes.vote_in_same_epoch,
+    vote_as_follower=votes.no_vote,
+    vote_as_prospective=votes.vote_of_prospective,
+    takes_answer=epochs.takes_expected_answer,
+    needs_begin=epochs.needs_begin_until_acknowledged,
+    checks_quorum=epochs.never_checks_quorum,
+    commits=replication.commits_own_epoch,
+    counts_leader=replication.is_counted_if_voter,
+    first_high_watermark=replication.unknown_at_first,
+    counts_fetch=count_unless_diverging,
+    may_truncate=replication.may_truncate,
+    takes_records=take_all,
+    flushes_fetched=replication.flushes_if_voter,
+    flushes_first=False,
+)
+"""2.8 to 3.6: a candidate at once, and a leader that nobody fetches from leads on."""
+
+QUORUM_3_7 = replace(QUORUM_2_8, name="3.7", checks_quorum=epochs.checks_quorum)
+"""3.7 and 3.8: a leader that hears of no majority resigns (KAFKA-15489)."""
+
+QUORUM_3_9 = replace(QUORUM_3_7, name="3.9", needs_begin=epochs.needs_begin_always)
+"""3.9: a leader says again and again that it leads (KAFKA-16536); replicas have directories (KIP-853)."""
+
+QUORUM_4_0 = replace(
+    QUORUM_3_9,
+    name="4.0",
+    role_after_timeout=epochs.asks_before_candidacy,
+    grants_pre_vote=votes.grants_pre_vote,
+    vote_as_follower=votes.vote_in_same_epoch,
+)
+"""4.0: a replica asks before it stands for election (KIP-996), and a follower remembers its vote."""
+
+QUORUM_4_1 = replace(QUORUM_4_0, name="4.1", takes_records=take_up_to_epoch)
+"""4.1, 3.9.1 and 4.0.1: a follower appends nothing of a later epoch than its own (KAFKA-18723)."""
+
+QUORUM_4_2 = replace(QUORUM_4_1, name="4.2", needs_begin=epochs.needs_begin_when_silent)
+"""4.2 to 4.4: a leader says that it leads to those that do not fetch."""
+
+QUORUM_NEXT = replace(QUORUM_4_2, name="next", flushes_first=True, role_after_restart=epochs.follower_if_it_knew_who_led)
+"""The newest with known defects repaired: a leader that is alone commits nothing that a power failure may take, and a
+replica that starts again follows the leader that it knew, though it had voted for itself."""
+
+QUORUM_RELEASES: tuple[QuorumProtocol, ...] = tuple(
+    release for name, release in vars().items() if name.startswith("QUORUM_")
+)
+"""The releases above, the oldest first."""
