@@ -1,0 +1,1 @@
+"""Mutants of releases: one rule weakened, to show that the rule is needed."""
