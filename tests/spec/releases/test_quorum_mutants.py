@@ -13,8 +13,8 @@ from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import become_prospective
-from kspec.spec.releases.quorum import QUORUM_RELEASES
 from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
+from kspec.spec.releases.quorum import QUORUM_RELEASES
 from kspec.spec.values import NO_LEADER, NO_REPLICA, UNKNOWN_OFFSET, Epoch, Offset
 from tests.spec.quorum.driver import NEWEST, ONE, TWO, VOTERS, directory_of, key_of, server_of, started
 
