@@ -1,10 +1,11 @@
 """A text that takes long to make, kept in a file whose name is the digest of all that it was made from."""
 
+import fcntl
 import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -49,18 +50,42 @@ def is_kept() -> bool:
 
 
 def kept_text(make: Callable[[], str]) -> str:
-    """The text that was kept; where there is none that is whole, it is made, and kept if that is possible."""
+    """The text that was kept; where there is none that is whole, it is made, and kept if that is possible.
+
+    Where several processes ask at once, one makes it and the others wait.
+    """
     file = kept_folder() / digest()
+    text = _whole_text(file)
+    if text is not None:
+        return text
+    with _making_alone(file.parent):
+        text = _whole_text(file)
+        if text is None:
+            text = make()
+            with suppress(OSError):
+                write_whole(file, f"{_sum(text)}\n{text}")
+                _forget(file.parent)
+    return text
+
+
+def _whole_text(file: Path) -> str | None:
+    """The text in a file, unless it is not there, or was spoilt."""
     with suppress(OSError, UnicodeDecodeError):
         told, _, text = file.read_text(encoding="utf-8").partition("\n")
         if told == _sum(text):
             return text
-    text = make()
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, f"{_sum(text)}\n{text}")
-        _forget(file.parent)
-    return text
+    return None
+
+
+@contextmanager
+def _making_alone(folder: Path) -> Iterator[None]:
+    """Keep other processes waiting; where nothing can be kept, each makes its own."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((folder.parent / f"{folder.name}.lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _forget(folder: Path) -> None:

@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-from kspec.conformance.wire.cases.suite import all_cases, all_runs
 from kspec.conformance.wire.choice.graph import explored
 from kspec.conformance.wire.choice.weakened import NOT_ASKED, SAME_ANSWERS, scores
 from kspec.conformance.wire.model.subject import Subject
@@ -14,6 +13,7 @@ from kspec.model_check.engines.reference import explore
 from kspec.spec.releases.broker import NEWEST
 from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.values import Error
+from tests.conformance.wire.conftest import MadeSuite
 from tests.conformance.wire.weakenings import ASKED_BEFORE, TOLD_CHECKS, TOLD_MUTANTS
 
 SIZES = {
@@ -63,22 +63,22 @@ def test_an_engine_finds_the_same_states(subject: Subject) -> None:
     assert (found.distinct_states, found.transitions) == SIZES[subject.name][:2]
 
 
-def test_every_kind_of_answer_to_every_request_is_in_a_case() -> None:
+def test_every_kind_of_answer_to_every_request_is_in_a_case(made_suite: MadeSuite) -> None:
     for subject in SUBJECTS:
         goals = set(explored(subject, NEWEST).goals)
-        met = {step.goal for one in all_runs() if one.subject is subject for step in one.run}
+        met = {step.goal for one in made_suite.runs if one.subject is subject for step in one.run}
         assert {goal for goal in met if subject.is_goal(goal.partition(":")[0])} == goals
-        counted = Counter(goal for one in all_runs() if one.subject is subject for goal in one.goals if goal in goals)
+        counted = Counter(goal for one in made_suite.runs if one.subject is subject for goal in one.goals if goal in goals)
         assert set(counted) == goals
         assert set(counted.values()) == {1}
 
 
-def test_the_last_step_of_a_run_meets_what_it_is_there_for() -> None:
-    assert all(one.run[-1].goal in one.goals or one.mutants or one.boundary for one in all_runs())
+def test_the_last_step_of_a_run_meets_what_it_is_there_for(made_suite: MadeSuite) -> None:
+    assert all(one.run[-1].goal in one.goals or one.mutants or one.boundary for one in made_suite.runs)
 
 
-def test_names_are_different_and_cases_tell_of_their_rule() -> None:
-    cases = all_cases()
+def test_names_are_different_and_cases_tell_of_their_rule(made_suite: MadeSuite) -> None:
+    cases = made_suite.cases
     assert len({case.name for case in cases}) == len(cases) == 959
     for case in cases:
         assert case.rule.function.startswith("spec."), case.name
@@ -87,8 +87,8 @@ def test_names_are_different_and_cases_tell_of_their_rule() -> None:
         assert case.promise, case.name
 
 
-def test_the_rule_is_the_one_that_decides() -> None:
-    rules = {case.name: case.rule for case in all_cases()}
+def test_the_rule_is_the_one_that_decides(made_suite: MadeSuite) -> None:
+    rules = {case.name: case.rule for case in made_suite.cases}
     fenced = rules["reading/fetch.end.older/fenced-leader-epoch"]
     assert (fenced.function, fenced.kips) == ("spec.broker.rules.fencing:check_leader_epoch", ("KIP-320",))
     gap = rules["producing/idempotent.gap/out-of-order-sequence-number"]
@@ -97,8 +97,8 @@ def test_the_rule_is_the_one_that_decides() -> None:
     assert past.function == "spec.log.local_log:check_fetch_offset"
 
 
-def test_the_release_from_which_a_case_holds_is_that_of_its_rule() -> None:
-    since = {case.name: case.since for case in all_cases()}
+def test_the_release_from_which_a_case_holds_is_that_of_its_rule(made_suite: MadeSuite) -> None:
+    since = {case.name: case.since for case in made_suite.cases}
     assert since["reading/fetch.end.older/fenced-leader-epoch"] == "2.1"
     assert since["producing/idempotent.gap/out-of-order-sequence-number"] == "0.11"
     assert since["reading/fetch.past-end.last-current/diverging"] == "2.7"
@@ -152,13 +152,13 @@ ERRORS_OF_HANDLERS = {
 }
 
 
-def test_the_errors_that_the_cases_reach() -> None:
-    reached = {step.exchange.error for one in all_runs() for step in one.run}
+def test_the_errors_that_the_cases_reach(made_suite: MadeSuite) -> None:
+    reached = {step.exchange.error for one in made_suite.runs for step in one.run}
     assert reached - {Error.NONE} == ERRORS_OF_HANDLERS
 
 
-def test_what_one_broker_can_show_of_the_weakened_rules() -> None:
-    found = scores(SUBJECTS, all_runs(), NEWEST, BROKER_MUTANTS)
+def test_what_one_broker_can_show_of_the_weakened_rules(made_suite: MadeSuite) -> None:
+    found = scores(SUBJECTS, made_suite.runs, NEWEST, BROKER_MUTANTS)
     mutants = {mutant.name for mutant in BROKER_MUTANTS}
     told = {one.name for one in found if one.told}
     assert told & mutants == set(TOLD_MUTANTS)

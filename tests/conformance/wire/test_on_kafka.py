@@ -47,6 +47,7 @@ def test_the_newest_release_passes_the_cases_of_groups_in_every_version_of_their
     assert len(results) > 4 * len(cases)
 
 
+@pytest.mark.nightly
 def test_an_older_release_passes_every_case_that_holds_from_it_on(tmp_path: Path) -> None:
     """Before 4.0 any topic that is deleted makes the broker forget empty groups: cases with groups run by themselves."""
     jars = jars_or_skip(OLD)

@@ -4,17 +4,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from kspec.conformance.wire.cases.suite import all_cases, all_runs
 from kspec.conformance.wire.choice.weakened import checks_told
 from kspec.conformance.wire.run.results import Status
 from kspec.conformance.wire.run.runner import TargetGoneError, needs_restart
 from kspec.conformance.wire.run.versions import Choice
 from kspec.spec.releases.broker import NEWEST
+from tests.conformance.wire.conftest import MadeSuite
 from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run_on
 from tests.conformance.wire.weakenings import TOLD_CHECKS, TOLD_MUTANTS
 from tests.impl.broker.process import BrokerProcess, first_line
@@ -67,6 +66,7 @@ def test_cases_that_need_a_restart_are_not_applicable_without_one(broker: Broker
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # by day the tests of the matrix run all of them, once
 def test_all_cases_pass_twice_in_a_row(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "logs", "--release", "4.4", traced=False) as running:
         for _ in range(2):
@@ -83,19 +83,21 @@ def test_a_broker_with_a_mutant_fails_the_cases_that_tell_it(tmp_path: Path, mut
     assert any(one.status == Status.FAIL for one in results), [(one.name, one.status) for one in results]
 
 
-@cache
-def cases_by_check() -> dict[str, list[str]]:
+@pytest.fixture(scope="session")
+def cases_by_check(made_suite: MadeSuite) -> dict[str, list[str]]:
     """The cases that tell each check."""
-    by_goals = {case.goals: case.name for case in all_cases()}
-    told = checks_told(all_runs(), NEWEST)
+    by_goals = {case.goals: case.name for case in made_suite.cases}
+    told = checks_told(made_suite.runs, NEWEST)
     return {check: [by_goals[one.goals] for one in runs if one.goals] for check, runs in told.items() if runs}
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("weakened checks")  # one process finds the cases that tell them
+@pytest.mark.xdist_group("made_suite")  # one process makes the suite, and finds the cases that tell them
 @pytest.mark.parametrize("check", TOLD_CHECKS)
-def test_a_broker_without_a_check_fails_the_cases_that_tell_it(tmp_path: Path, check: str) -> None:
-    told = cases_by_check()[check]
+def test_a_broker_without_a_check_fails_the_cases_that_tell_it(
+    tmp_path: Path, check: str, cases_by_check: dict[str, list[str]]
+) -> None:
+    told = cases_by_check[check]
     command = [sys.executable, "-u", "-m", "tests.conformance.wire.weak_broker", check, "broker", "--release", "4.4"]
     command += ["--log-dir", str(tmp_path / "logs"), "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
     command += ["--override", "group.initial.rebalance.delay.ms=0"]

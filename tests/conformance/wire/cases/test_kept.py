@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -49,6 +51,24 @@ def test_what_was_spoilt_is_made_again(folder: Path, spoilt: bytes) -> None:
     assert kept.kept_text(maker(made)) == "a text\nof two lines"
     assert kept.kept_text(maker(made)) == "a text\nof two lines"
     assert len(made) == 2
+
+
+def test_several_that_ask_at_once_make_it_once(folder: Path) -> None:
+    made: list[str] = []
+    began, may_end = Event(), Event()
+
+    def make() -> str:
+        began.set()
+        assert may_end.wait(60)
+        return maker(made)()
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(kept.kept_text, make)
+        assert began.wait(60)
+        others = [pool.submit(kept.kept_text, make) for _ in range(2)]
+        may_end.set()
+        assert [one.result(60) for one in (first, *others)] == ["a text\nof two lines"] * 3
+    assert made == ["made"]
 
 
 def test_other_sources_are_another_text(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
