@@ -17,7 +17,7 @@ from kspec.impl.replica.membership import Introduction, Membership
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.leader.isr import consider_shrinking, may_fall_behind
 from kspec.spec.broker.partition import leads
-from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState
+from kspec.spec.broker.rules.lifecycle import BrokerLifecycle, BrokerState, has_lost_registration
 from kspec.spec.releases.features import features_supported
 from kspec.spec.values import Incarnation, Instant, Offset
 
@@ -94,8 +94,10 @@ class ClusterMember:
         return self.membership.start(now)
 
     def register_again(self, incarnation: Incarnation, now: Instant) -> list[Effect]:
-        """Register as another incarnation, if the metadata no longer have the registration of this broker, which serves."""
-        lost = self._core.cluster.registration is None and self.membership.lifecycle.state == BrokerState.RUNNING
+        """Register as another incarnation, if the metadata no longer have the registration of this broker."""
+        cluster = self._core.cluster
+        is_registered, end = cluster.registration is not None, cluster.image.spec.end_offset
+        lost = has_lost_registration(self.membership.lifecycle, is_registered, end)
         return self.membership.start_again(incarnation, now) if lost else []
 
     def stop(self, now: Instant) -> list[Effect]:

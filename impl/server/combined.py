@@ -119,7 +119,7 @@ class CombinedShell(BrokerShell):
         data = memoryview(request_bytes(api.name, version, 0, asked.message))
         header = read_header(data, CONTROLLER_APIS)
         message, _ = read_message(f"{api.name}Request", version, data, header.body)
-        connection = LocalConnection(api.name, version, lambda answer: self._add(partial(self.answered, asked, answer)))
+        connection = LocalConnection(api.name, version, lambda answer: self._add(partial(self._take, asked, answer)))
         call = Call(connection, 0, header, message, self.now())
         try:
             self.carry_out(self._of_controller[api.name](call, call.received))
@@ -129,6 +129,15 @@ class CombinedShell(BrokerShell):
             LOG.exception("%s to the controller in this process failed", api.name)
             connection.close()
 
+    def _take(self, asked: Ask, answer: Message | None) -> None:
+        """Take the controller's answer. By then the registration that it tells of may be gone again."""
+        self.answered(asked, answer)
+        self.carry_out(self._register_again(self.now()))
+
+    def _register_again(self, now: Instant) -> list[Effect]:
+        """A broker that is no longer registered, and lives, registers as another incarnation."""
+        return self._member.register_again(Incarnation(uuid.uuid4().int), now)
+
     def do_what_is_due(self) -> None:
         """Do what is due, one after the other: the controller has a heartbeat before it looks for one."""
         for effects in self.node.timers.due(self.now()):
@@ -136,10 +145,9 @@ class CombinedShell(BrokerShell):
             self.deliver()
 
     def metadata_stored(self, records: Sequence[LogRecord]) -> list[Effect]:
-        """The controller goes on, and so does the broker. One that is no longer registered, and lives, registers again."""
-        now, member = self.now(), self._member
-        effects = [*self.controller.stored(records, now), *member.metadata.acted(now)]
-        return effects + member.register_again(Incarnation(uuid.uuid4().int), now)
+        """The controller goes on, and so does the broker."""
+        now = self.now()
+        return [*self.controller.stored(records, now), *self._member.metadata.acted(now), *self._register_again(now)]
 
     def metadata_not_stored(self) -> None:
         """The controller forgets."""

@@ -41,6 +41,22 @@ def answers_this_incarnation(lifecycle: BrokerLifecycle, response: BrokerRegistr
     return response.incarnation == lifecycle.incarnation
 
 
+def has_lost_registration(lifecycle: BrokerLifecycle, is_registered: bool, metadata_end: Offset) -> bool:
+    """Whether somebody has removed the registration of an incarnation that goes on: it has been registered, and the metadata
+    that it has read go past its registration and have none.
+
+    This may come at any time after the registration, also before the controller has unfenced the incarnation.
+
+    Parameters: the incarnation; whether its broker is registered by the metadata, and their end.
+
+    **Kafka:** no release registers again: `BrokerLifecycleManager` repeats its heartbeats, each of which is answered
+    BROKER_ID_NOT_REGISTERED, until the process is started anew.
+    """
+    stops = lifecycle.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
+    was_registered = lifecycle.broker_epoch != NO_BROKER_EPOCH and metadata_end > lifecycle.broker_epoch
+    return was_registered and not is_registered and not stops
+
+
 # ---- when a broker that has just started takes part
 
 

@@ -1,13 +1,14 @@
 """Requests of administrators to one broker, which has the controller in its own process."""
 
 import json
+import time
 from pathlib import Path
 
 from kspec.impl.records.record import new_batch
 from kspec.impl.wire.values import Message
 from kspec.spec.releases.features import FEATURES_OF_RELEASES, OLDEST
 from kspec.spec.values import Error
-from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
 
 SECRET = "hunter2"
 
@@ -22,6 +23,17 @@ def test_a_broker_that_is_unregistered_while_it_lives_registers_again(tmp_path: 
         broker.restart()
         with BrokerClient(broker.port) as again:
             assert again.produce("kept", new_batch([(1, b"k", b"v")])).base_offset == 2
+
+
+def test_a_broker_that_is_unregistered_while_it_registers_again_does_so_once_more(tmp_path: Path) -> None:
+    """With more partitions to change, its second start takes longer, and the next request finds it at different steps."""
+    with BrokerProcess(tmp_path / "logs") as broker, BrokerClient(broker.port) as client:
+        client.create("kept", 50)
+        for wait_ms in (0, 3, 10, 30):
+            assert client.call("UnregisterBroker", 0, broker_id=1).error_code == 0
+            time.sleep(wait_ms / 1000)
+            client.call("UnregisterBroker", 0, broker_id=1)
+            wait_until(lambda: client.produce("kept", new_batch([(1, b"k", b"v")])).error_code == 0)
 
 
 def test_features_of_one_broker(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from kspec.spec.broker.rules.lifecycle import (
     acts_on_any_metadata,
     acts_once_caught_up,
     acts_once_registered,
+    has_lost_registration,
     opens_ports_at_once,
     opens_ports_once_unfenced,
 )
 from kspec.spec.releases.broker import BROKER_RELEASES
-from kspec.spec.values import BrokerId, Incarnation, Offset
+from kspec.spec.values import BrokerEpoch, BrokerId, Incarnation, Offset
 
 END_AT_START = Offset(9)
 
@@ -48,3 +49,13 @@ def test_from_which_release_on() -> None:
     assert by_name["3.4"] == (acts_once_registered, opens_ports_at_once)
     assert by_name["3.5"] == by_name["4.4"] == (acts_once_caught_up, opens_ports_once_unfenced)
     assert by_name["next"] == (acts_once_registered, opens_ports_once_unfenced)
+
+
+@pytest.mark.parametrize("state", BrokerState)
+def test_a_registration_is_lost_once_the_metadata_past_it_have_none(state: BrokerState) -> None:
+    lifecycle = broker_in(state)._replace(broker_epoch=BrokerEpoch(5))
+    goes_on = state not in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
+    assert has_lost_registration(lifecycle, False, Offset(6)) is goes_on
+    assert not has_lost_registration(lifecycle, True, Offset(6))
+    assert not has_lost_registration(lifecycle, False, Offset(5)), "its registration is to come"
+    assert not has_lost_registration(broker_in(state), False, Offset(6)), "it has not been registered"
