@@ -3,14 +3,13 @@
 A busy machine is no reason to fail.
 """
 
-import os
 import signal
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from tests.limits.marks import NIGHTLY, RUN_NIGHTLY
+from tests.limits.marks import NIGHTLY, RUN_NIGHTLY, is_night
 
 settings.register_profile("no-deadline", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("no-deadline")
@@ -36,7 +35,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker(NIGHTLY.name) and not os.environ.get(RUN_NIGHTLY):
+        if item.get_closest_marker(NIGHTLY.name) and not is_night():
             item.add_marker(pytest.mark.skip(reason=NOT_RUN))
         group = None if item.get_closest_marker("xdist_group") else shared_by(item)
         if group:

@@ -1,5 +1,6 @@
 """Marks at single parameters of a test: `slow` and `nightly`, by the parameter's value."""
 
+import os
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -9,6 +10,11 @@ SLOW, NIGHTLY = pytest.mark.slow, pytest.mark.nightly
 
 RUN_NIGHTLY = "KSPEC_NIGHTLY"
 """The variable that, set to anything, lets nightly tests run. Together they take as long as all others."""
+
+
+def is_night() -> bool:
+    """Whether nightly tests run, too."""
+    return bool(os.environ.get(RUN_NIGHTLY))
 
 
 def marked(values: Iterable[Any], *, slow: Collection[Any] = (), nightly: Collection[Any] = ()) -> list[Any]:

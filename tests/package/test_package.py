@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits.marks import marked
 from tests.package.wheels import EMERGENCY_S, built_wheel, installed
 from tests.places import REPOSITORY
 from tests.rooms import LINKED
@@ -41,7 +42,7 @@ def test_one_package_is_installed_with_all_its_rooms(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["ours last", "ours first"])
+@pytest.mark.parametrize("order", marked([(0, 1), (1, 0)], nightly=[(0, 1)]), ids=["ours last", "ours first"])
 def test_it_runs_beside_a_package_called_spec(wheel: Path, order: tuple[int, int], tmp_path: Path) -> None:
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(tmp_path), NAMESAKE]
     done = subprocess.run(download, capture_output=True, text=True, timeout=EMERGENCY_S, check=False)

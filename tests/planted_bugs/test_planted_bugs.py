@@ -167,7 +167,7 @@ def test_no_bug_at_all_cannot_be_asked_for() -> None:
 @pytest.mark.slow
 def test_bugs_of_a_room_are_looked_for_by_its_tests() -> None:
     kept = FILE.read_bytes()
-    done = run("broker.rules.produce", "--every", "20", "--units", "--only-look")
+    done = run("broker.rules.produce", "--every", "60", "--units", "--only-look")
     assert done.returncode == 0, done.stderr
     assert "broker/rules/test_produce.py::" in done.stdout or "broker/leader/test_produce.py::" in done.stdout
     assert "broker.rules.produce: " in done.stdout

@@ -14,6 +14,7 @@ from kspec.spec.mutation import weaken
 from kspec.spec.releases.kraft import KRAFT_NEXT
 from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
+from tests.limits.marks import marked
 from tests.model_check.commands import Command
 
 
@@ -23,7 +24,7 @@ def kspec(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kafka", [NEWEST, OLD])
+@pytest.mark.parametrize("kafka", marked([NEWEST, OLD], nightly=[OLD]))
 def test_kafka_follows_covering_runs_and_departs_from_mutants(kafka: str) -> None:
     """One process: runs with a name, runs of the graph, and one run for each mutant that they tell apart."""
     jars, rules = jars_or_skip(kafka), rules_of(kafka)

@@ -13,7 +13,7 @@ from kspec.model_check.engines.reference import explore
 from kspec.spec.releases.broker import NEWEST
 from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.values import Error
-from tests.conformance.wire.conftest import MadeSuite
+from tests.conformance.conftest import MadeSuite
 from tests.conformance.wire.weakenings import ASKED_BEFORE, TOLD_CHECKS, TOLD_MUTANTS
 
 SIZES = {

@@ -13,7 +13,7 @@ from kspec.conformance.wire.run.results import Status
 from kspec.conformance.wire.run.runner import TargetGoneError, needs_restart
 from kspec.conformance.wire.run.versions import Choice
 from kspec.spec.releases.broker import NEWEST
-from tests.conformance.wire.conftest import MadeSuite
+from tests.conformance.conftest import MadeSuite
 from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run_on
 from tests.conformance.wire.weakenings import TOLD_CHECKS, TOLD_MUTANTS
 from tests.impl.broker.process import BrokerProcess, first_line

@@ -27,7 +27,7 @@ def trace_length(result: Exploration, name: str) -> int | None:
     [
         TWO_REPLICAS,
         pytest.param({"max_epoch": 1}, marks=pytest.mark.slow),
-        pytest.param({"replicas": 2, "log_size": 3, "max_records": 3}, marks=pytest.mark.slow),
+        pytest.param({"replicas": 2, "log_size": 3, "max_records": 3}, marks=[pytest.mark.slow, pytest.mark.nightly]),
     ],
 )
 def test_in_kip_320_the_exchange_of_messages_equals_its_published_abstraction(parameters: dict[str, int]) -> None:

@@ -154,6 +154,7 @@ def test_what_is_claimed_of_any_epoch_is_not_proved_of_the_actions_epoch_alone()
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # by day for any number of replicas
 def test_kip_320_is_proved_for_three_replicas() -> None:
     outcome = prove(ProofSettings("kip-320", 3), workers=2)
     assert (outcome.status, len(outcome.obligations)) == ("proved", 782)

@@ -4,7 +4,6 @@ The oracle is a client's: an offset that was acknowledged is what a fetch tells,
 without an error is in the log that every later coordinator has.
 """
 
-import os
 from typing import Any
 
 from hypothesis import settings
@@ -52,7 +51,7 @@ from kspec.spec.values import (
     ProducerId,
     RequestNumber,
 )
-from tests.limits.marks import RUN_NIGHTLY
+from tests.limits.marks import is_night
 from tests.spec.coordinator_driver import GROUP, REBALANCE_MS, SESSION_MS, CoordinatorDriver, at, offers
 from tests.times import at_ms
 
@@ -479,5 +478,5 @@ class Machine(RuleBasedStateMachine):
 
 
 TestRuntimeAtRandom = Machine.TestCase
-EXAMPLES = 1_000 if os.environ.get(RUN_NIGHTLY) else 150
+EXAMPLES = 1_000 if is_night() else 150
 TestRuntimeAtRandom.settings = settings(max_examples=EXAMPLES, stateful_step_count=50, deadline=None)

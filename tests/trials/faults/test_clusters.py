@@ -100,7 +100,7 @@ def test_rounds_on_a_cluster_in_the_middle_of_an_upgrade_lose_nothing_and_its_re
 ) -> None:
     """The plan is aimed at a rule that 3.9 has: others, such as late-news, lose records where broker 1 leads."""
     kspec_program()
-    rounds = "--rounds", "2", "--seconds", "15", "--plans", "random,fast-elections"
+    rounds = "--rounds", "2", "--seconds", "8", "--plans", "random,fast-elections"
     options = *rounds, "--trace", "--release", "1=3.9,2=next,3=next", "--port", str(free_ports(8))
     done = kspec("cluster", "--log-dir", str(tmp_path / "cluster"), *options)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,6 +11,7 @@ from kspec.impl.records.record import new_batch, records_of
 from kspec.spec.values import Error
 from kspec.trials.faults.damage import DamageKind, FileKind, damage_folder
 from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.limits.marks import marked
 from tests.limits.turns import Turns
 
 TOPICS = ("damaged", "neighbour")
@@ -123,7 +124,7 @@ SERVED = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", marked(range(6), nightly=range(2, 6)))
 @pytest.mark.parametrize("clean", [True, False])
 def test_damage_by_seed(seed: int, clean: bool, tmp_path: Path) -> None:
     """Several files of one folder at a time; the process lives through all of it."""

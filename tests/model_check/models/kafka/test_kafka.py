@@ -21,6 +21,7 @@ from kspec.spec.releases.broker import BROKER_RELEASES
 from kspec.spec.releases.kraft import KRAFT_RELEASES
 from kspec.spec.values import BrokerEpoch, BrokerId, Epoch, Incarnation, PartitionEpoch
 from tests.counts import count_of
+from tests.limits.marks import marked
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import assert_replays, numbers_of
 
@@ -141,8 +142,11 @@ def test_a_missed_epoch_loses_nothing_if_followers_are_forgotten() -> None:
     assert found.distinct_states == count_of("kafka", symmetry=True, elections=1, fencings=1).states
 
 
+KRAFT_NAMES = [release.name for release in KRAFT_RELEASES]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("release", [release.name for release in KRAFT_RELEASES])
+@pytest.mark.parametrize("release", marked(KRAFT_NAMES, nightly=[*{*KRAFT_NAMES} - {*KRAFT_NAMES[::4]}]))
 def test_every_release_is_explored_with_an_unclean_shutdown(release: str) -> None:
     """Before 4.0 a broker that comes back unclean stays in the ISR: that alone stops no search here."""
     model = kafka(release=release, unclean_shutdowns=1, elections=0)
