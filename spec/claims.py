@@ -32,6 +32,8 @@ CLAIMS = (
     StatedClaim("ShutdownIsOver", "some controlled shutdown has ended"),
     StatedClaim("ShutdownEnds", "a controlled shutdown that has begun comes to its end"),
     StatedClaim("ReadsAreOfNow", "who asks for an offset gets none from before one that was acknowledged by then"),
+    StatedClaim("OneMemberEach", "no consumer is in its group as two members"),
+    StatedClaim("WhoJoinsIsLetIn", "no consumer that joins is fenced"),
     StatedClaim("ExclusiveOwnership", "no partition is read by two members of the group at a time"),
     StatedClaim("AcknowledgedCommitsKept", "an offset that a member knows to be committed stays, until a later one is"),
     StatedClaim("OnlyMembersCommit", "nobody commits who is not a member of the present generation"),

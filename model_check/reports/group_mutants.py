@@ -36,6 +36,9 @@ HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "free-though-owned": (MODERN, "ExclusiveAssignment", 4),
     "silence-releases": (MODERN, "OwnsOnlyWhatIsAssigned", 13),
     "keeps-when-fenced": ({**MODERN, "expiries": 1, "generations": 4}, "OwnsOnlyWhatIsAssigned", 18),
+    "given-back-forgotten": ({**MODERN, "leaves": 1, "generations": 4}, "ExclusiveAssignment", 13),
+    "known-member-fenced": ({**MODERN, "disconnects": 2}, "WhoJoinsIsLetIn", 11),
+    "told-its-id": ({**MODERN, "disconnects": 1, "lives": 2}, "OneMemberEach", 5),
     "commits-of-any-epoch": ({"protocol": "consumer-next"}, "OnlyMembersCommit", 26),
 }
 """Mutants that violate a property of states: the bounds, the property, and the steps of the shortest run."""
@@ -44,7 +47,6 @@ LIVENESS_HUNTS: dict[str, dict[str, Any]] = {
     "step-on-committed": {},
     "keeps-unknown-id": {"moves": 1, "lives": 2, "generations": 4},
     "lost-answer-forgotten": {**MODERN, "disconnects": 1},
-    "known-member-fenced": {**MODERN, "disconnects": 2},
 }
 """Mutants with which a rebalance may never end: the bounds."""
 

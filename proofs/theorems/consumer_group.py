@@ -37,7 +37,7 @@ from kspec.spec.coordinator.modern.state import (
     ConsumerGroupMember,
     MemberState,
 )
-from kspec.spec.coordinator.protocol import CoordinatorProtocol
+from kspec.spec.coordinator.protocol import Coordinator, CoordinatorProtocol
 from kspec.spec.coordinator.records import GroupRecord
 from kspec.spec.mutation import Mutant, weaken
 from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
@@ -140,7 +140,7 @@ def heartbeat(protocol: CoordinatorProtocol, before: MemberAndOthers) -> Group:
     owned_by_any = frozenset(one.place for one in consumer.owners)
     goal = Goal(consumer.assignment_epoch, target, subscribed, owned_by_any)
     outcome = reconcile(protocol, before.member, goal, owned, decide(z3.Bool("subscription has changed")))
-    return move_to(before.group, outcome.member, before.member, NOW).state
+    return move_to(Coordinator(protocol), before.group, outcome.member, before.member, NOW).state
 
 
 def fenced(protocol: CoordinatorProtocol, before: MemberAndOthers) -> Group:

@@ -7,6 +7,7 @@ from typing import Any
 
 from kspec.spec.assignors.by_name import assign_by_name
 from kspec.spec.assignors.subscribers import Assignment, PartitionCounts, Subscriber
+from kspec.spec.coordinator.modern.replaying import OwnersAfter, owners_after
 from kspec.spec.coordinator.rules import consumers, generations, runtime
 from kspec.spec.coordinator.rules.consumers import Places
 from kspec.spec.topics import NO_TOPICS, TopicsImage
@@ -182,6 +183,9 @@ class CoordinatorProtocol:
 
     still_owns: Callable[[Places | None, Places], bool] = consumers.still_owns
     """Whether a consumer that owns so much (`None`: it says nothing) has yet to give up some of these partitions."""
+
+    owners_after: OwnersAfter = owners_after
+    """The owners of partitions when a member has others: of the owners before, and the member before and after."""
 
     assigns: Callable[[str, tuple[Subscriber[bytes], ...], PartitionCounts[bytes]], Assignment[bytes]] = assign_by_name
     """The targets that the assignor of a name makes for members, by how many partitions topics have."""

@@ -4,10 +4,13 @@ from collections.abc import Set as AbstractSet
 
 from kspec.spec.consumer import rules
 from kspec.spec.coordinator.group import Group
+from kspec.spec.coordinator.modern.replaying import Owners
+from kspec.spec.coordinator.modern.state import AssignedPartition, ConsumerGroupMember, places
 from kspec.spec.coordinator.rules import consumers, runtime
 from kspec.spec.coordinator.rules.consumers import Places
 from kspec.spec.mutation import Mutant
 from kspec.spec.topics import TopicIdPartition
+from kspec.spec.values import NO_MEMBER_ID, MemberId
 
 
 def answers_at_once(end: int, committed: int) -> bool:
@@ -70,6 +73,15 @@ def free_though_owned(wanted: Places, owned_by_any: AbstractSet[TopicIdPartition
     return wanted
 
 
+def assigned_and_pending_by_themselves(owners: Owners, before: ConsumerGroupMember, after: ConsumerGroupMember) -> Owners:
+    """A member owns first what it is assigned, and then what it has to give up: the entry of what it is given back is lost."""
+    for had, has in ((before.assigned, after.assigned), (before.pending, after.pending)):
+        if places(had) != places(has):
+            kept = frozenset(one for one in owners if one.place not in places(had))
+            owners = kept | {AssignedPartition(place, after.epoch) for place in places(has)}
+    return owners
+
+
 def silence_releases(owned: Places | None, revoked: Places) -> bool:
     """A member that says nothing of what it owns has given up what it had to."""
     return owned is not None and not owned.isdisjoint(revoked)
@@ -98,6 +110,11 @@ def commits_of_any_epoch(received: int, assigned_in: int | None) -> bool:
 def says_what_is_assigned(reconciled: frozenset[int], assigned: frozenset[int]) -> frozenset[int]:
     """A consumer says that it owns what it is assigned, before it has given up the rest."""
     return reconciled & assigned
+
+
+def no_id_at_first(own: MemberId) -> MemberId:
+    """A consumer joins without an id, and is told one by the answer."""
+    return NO_MEMBER_ID
 
 
 def tells_all_after_refusal(is_refused: bool) -> bool:
@@ -140,6 +157,12 @@ COORDINATOR_MUTANTS = (
         "may_commit",
         commits_any_time,
         "a member commits before the generation has its assignment",
+    ),
+    Mutant(
+        "given-back-forgotten",
+        "owners_after",
+        assigned_and_pending_by_themselves,
+        "the owner of a partition that it was to give up, and is given back, is forgotten (KAFKA-16147)",
     ),
     Mutant("free-though-owned", "free_partitions", free_though_owned, "a consumer gets a partition that another one has"),
     Mutant(
@@ -189,6 +212,12 @@ HEARTBEAT_MUTANTS = (
         "keeps_when_fenced",
         rules.keep_all,
         "a consumer that is fenced reads on until it has joined again",
+    ),
+    Mutant(
+        "told-its-id",
+        "joins_as",
+        no_id_at_first,
+        "a consumer has no id until its first answer, and is another member if that is lost (KAFKA-17116, KIP-1082)",
     ),
     Mutant(
         "lost-answer-forgotten",

@@ -167,7 +167,9 @@ class Board:
     def _consumer_slot(self, one: Client) -> Slot:
         nowhere = tuple(NO_POSITION for _ in self.partitions)
         if self.is_modern:
-            state = HeartbeatingState(ConsumerMembership(member_id=member_id(one, 1)), nowhere)
+            state = HeartbeatingState(
+                ConsumerMembership(member_id=self.heartbeating.protocol.joins_as(member_id(one, 1))), nowhere
+            )
             return self.model.slot("consumer", state, one, one, holds=HeartbeatingState)
         return self.model.slot("consumer", ConsumerState(positions=nowhere), one, one, holds=ConsumerState)
 

@@ -12,6 +12,7 @@ from kspec.spec.coordinator.effects import AnswerMember, AnswerRequest, RuntimeE
 from kspec.spec.coordinator.modern.state import places
 from kspec.spec.coordinator.refusals import refuse
 from kspec.spec.coordinator.runtime import CoordinatedGroup, RuntimeStep, handle_group_request, numbered
+from kspec.spec.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kspec.spec.messages.groups.join_group import JoinGroupRequest
 from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest
 from kspec.spec.messages.groups.sync_group import SyncGroupRequest
@@ -110,6 +111,11 @@ def handle_delivery(
                     return None
                 lives += 1
             request = replace(request, request=number, new_member_id=member_id(number // 4, lives))
+        case ConsumerGroupHeartbeatRequest() if request.member_id == NO_MEMBER_ID:
+            if lives == board.lives:
+                return None
+            lives += 1
+            request = replace(request, new_member_id=member_id(number // 4, lives))
         case SyncGroupRequest():
             request = replace(request, request=number)
     assignor = AnyAssignor(given_to)
@@ -139,7 +145,7 @@ def _is_stray(before: CoordinatedGroup, after: CoordinatedGroup, request: Reques
 
 
 class AnyAssignor:
-    """An assignor that gives each partition to one of these consumers, and notes that it was asked."""
+    """An assignor that gives each partition to one of these consumers, as its last member, and notes that it was asked."""
 
     def __init__(self, given_to: tuple[int, ...] | None) -> None:
         self.given_to = given_to
@@ -150,9 +156,10 @@ class AnyAssignor:
     ) -> Assignment[bytes]:
         """The target of each member."""
         given = self.given_to or ()
+        latest = {consumer_of(one.member_id): one.member_id for one in members}
         target: Assignment[bytes] = {
             one.member_id: frozenset(
-                (TOPIC_ID, place) for place, receiver in enumerate(given) if receiver == consumer_of(one.member_id)
+                (TOPIC_ID, place) for place, receiver in enumerate(given) if latest.get(receiver) == one.member_id
             )
             for one in members
         }

@@ -8,13 +8,20 @@ from kspec.model_check.core.model import LivenessProperty, PropertyCase, when
 from kspec.model_check.core.temporal import weak
 from kspec.model_check.models.group.board import Board, offsets_of
 from kspec.model_check.models.group.heartbeating import is_in_place
-from kspec.model_check.models.group.values import ConsumerState, HeartbeatingState
+from kspec.model_check.models.group.values import ConsumerState, GroupExchange, HeartbeatingState, connection_of
+from kspec.model_check.models.group.values import consumer_of as client_of
 from kspec.spec.claims import claim
 from kspec.spec.consumer.membership import MembershipState
 from kspec.spec.coordinator.group import GroupState, member_of
 from kspec.spec.coordinator.loading import plain_record, replay_all
 from kspec.spec.coordinator.modern.state import ConsumerGroup, MemberState, consumer_of, places, target_of
 from kspec.spec.coordinator.runtime import CoordinatedGroup
+from kspec.spec.messages.groups.consumer_group_heartbeat import (
+    JOIN_EPOCH,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kspec.spec.values import Error
 
 
 def add_properties(board: Board) -> None:
@@ -156,6 +163,19 @@ def _add_those_of_consumer_groups(board: Board) -> None:
         claim("OwnsOnlyWhatIsAssigned", "group"),
         "SomebodyOwns",
     )
+    model.always(
+        "OneMemberEach",
+        [when(lambda state: is_one_member_each(state.latest.consumer), slots.group)],
+        claim("OneMemberEach", "group"),
+        "SomebodyOwns",
+    )
+    exchanges = [slots.exchange[connection_of(one)] for one in board.consumers]
+    model.always(
+        "WhoJoinsIsLetIn",
+        [when(is_not_fenced_at_joining, exchange) for exchange in exchanges],
+        claim("WhoJoinsIsLetIn", "group"),
+        "SomebodyOwns",
+    )
     _add_progress(
         board,
         has_come_to_target,
@@ -170,6 +190,22 @@ def has_one_owner_each(group: ConsumerGroup | None) -> bool:
         return True
     has = [one.place for member in group.members for one in (*member.assigned, *member.pending)]
     return len(set(has)) == len(has) and set(has) == {one.place for one in group.owners}
+
+
+def is_one_member_each(group: ConsumerGroup | None) -> bool:
+    """Whether no consumer is in the group as two members."""
+    clients = [] if group is None else [client_of(member.member_id) for member in group.members]
+    return len(set(clients)) == len(clients)
+
+
+def is_not_fenced_at_joining(found: GroupExchange | None) -> bool:
+    """Whether a heartbeat that joins is not answered with `FENCED_MEMBER_EPOCH`."""
+    match found:
+        case GroupExchange(
+            ConsumerGroupHeartbeatRequest(member_epoch=epoch), answer=ConsumerGroupHeartbeatResponse(error=error)
+        ):
+            return epoch != JOIN_EPOCH or error != Error.FENCED_MEMBER_EPOCH
+    return True
 
 
 def has_epochs_in_order(group: ConsumerGroup | None) -> bool:

@@ -3,12 +3,16 @@
 from typing import Any
 
 from kspec.model_check.reports.studies.study import Configuration, Study
-from kspec.spec.consumer.modern.rules import what_is_reconciled_or_to_come
-from kspec.spec.coordinator.rules.consumers import if_owned_since
+from kspec.spec.consumer.modern.rules import own_id, what_is_reconciled_or_to_come
+from kspec.spec.coordinator.modern.replaying import owners_after
+from kspec.spec.coordinator.rules.consumers import if_owned_since, is_known_epoch_or_joins
 from kspec.spec.coordinator.rules.runtime import newest
 
 TWO_PARTITIONS: dict[str, Any] = {"topic_partitions": 2}
 ONE_DISCONNECT: dict[str, Any] = {"records": 0, "disconnects": 1}
+TWO_DISCONNECTS: dict[str, Any] = {"records": 0, "disconnects": 2}
+GIVEN_BACK: dict[str, Any] = {"records": 0, "leaves": 1, "generations": 4}
+ONE_CONSUMER: dict[str, Any] = {"protocol": "consumer-next", "consumers": 1, "generations": 3, **ONE_DISCONNECT}
 
 GROUP_STUDIES = (
     Study(
@@ -77,5 +81,66 @@ GROUP_STUDIES = (
         rules=(if_owned_since,),
         repair="Each partition has the epoch in which it was assigned; an older commit counts if that is not later.",
         repaired=Configuration("group", {"protocol": "consumer-next"}),
+    ),
+    Study(
+        name="partition-given-back",
+        title="A partition is given back, and its owner is forgotten",
+        summary="a partition that a member was to give up, and is assigned again, counts as nobody's",
+        reference="KAFKA-16147; repaired before 3.8 (January 2024); its rule weakened",
+        setup=(
+            "Two consumers, one partition, KIP-848. The coordinator keeps who owns each partition. When a member has other"
+            " partitions it noted those that it is assigned, and then took away those that it had to give up before."
+        ),
+        failing=Configuration("group", {"protocol": "consumer-next", "mutant": "given-back-forgotten", **GIVEN_BACK}),
+        invariant="ExclusiveOwnership",
+        outcome=(
+            "A consumer is to give the partition up, and before it has, the target changes and it gets it back. The"
+            " partition goes from what it has to give up to what it is assigned, and its entry is written and then"
+            " removed. With the next target the partition is free, so the other consumer is given it at once, and both read."
+        ),
+        rules=(owners_after,),
+        repair="All that a member had is taken away first; then all that it has is noted.",
+        repaired=Configuration("group", {"protocol": "consumer-next", **GIVEN_BACK}),
+    ),
+    Study(
+        name="fenced-while-joining",
+        title="A consumer that joins again is fenced until its session ends",
+        summary="a member that joins again by its id is compared with the epoch that it does not know",
+        reference="KAFKA-19233; 4.0 and 4.1",
+        setup=(
+            "Two consumers, one partition, KIP-848, the coordinator of 4.0 and 4.1 (the record `3.4`, whose rules of"
+            " consumer groups they have). A heartbeat of epoch 0 joins. It is let in if the member's epoch, or the one"
+            " before, is that."
+        ),
+        failing=Configuration("group", {"protocol": "consumer-next", "release": "3.4", **TWO_DISCONNECTS}),
+        invariant="WhoJoinsIsLetIn",
+        outcome=(
+            "Answers to a consumer are lost, and it is fenced, so it is to join again. The coordinator knows it in a later"
+            " epoch, and fences it: it joins again, and is fenced again, and nobody has its partition until its session"
+            " ends."
+        ),
+        rules=(is_known_epoch_or_joins,),
+        repair="A member may always join again; what it owned it has given up by then.",
+        repaired=Configuration("group", {"protocol": "consumer-next", "release": "4.2", **TWO_DISCONNECTS}),
+    ),
+    Study(
+        name="member-without-a-client",
+        title="A member that no client knows of",
+        summary="the coordinator makes up the id of a consumer, which is another member if the first answer is lost",
+        reference="KAFKA-17116, KIP-1082; the early versions of KIP-848 up to 3.9; its rule weakened",
+        setup=(
+            "One consumer, KIP-848. It joins without an id, and the answer tells it the one that the coordinator has made"
+            " up."
+        ),
+        failing=Configuration("group", {"mutant": "told-its-id", "lives": 2, **ONE_CONSUMER}),
+        invariant="OneMemberEach",
+        outcome=(
+            "The consumer has joined, and the answer is lost. It joins again, without an id, since it knows none, and is a"
+            " second member. The first one has no client: nobody can let it leave, and what it is assigned nobody reads"
+            " until its session ends."
+        ),
+        rules=(own_id,),
+        repair="A consumer makes up its id before it joins, and so can repeat the request, and leave, whatever is lost.",
+        repaired=Configuration("group", ONE_CONSUMER),
     ),
 )

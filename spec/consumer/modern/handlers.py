@@ -22,7 +22,7 @@ from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, Offset
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchPartition, OffsetFetchRequest
 from kspec.spec.step import Step
 from kspec.spec.topics import TopicIdPartition
-from kspec.spec.values import Error, Generation, Offset
+from kspec.spec.values import NO_MEMBER_ID, Error, Generation, Offset
 
 NOT_IN_GROUP = frozenset({ConsumerMemberState.UNSUBSCRIBED, ConsumerMemberState.FATAL})
 """States in which no heartbeat is sent."""
@@ -63,7 +63,7 @@ def on_heartbeat_due(consumer: HeartbeatingConsumer, member: ConsumerMembership)
         rebalance_timeout_ms=consumer.rebalance_timeout_ms if tells_all else UNCHANGED_MS,
         topics=frozenset({consumer.topic}) if tells_all else None,
         owned=places_of(consumer, owned) if tells_all or not member.is_acknowledged else None,
-        requires_member_id=True,
+        requires_member_id=member.member_id != NO_MEMBER_ID,
     )
     state = member.state
     if state == ConsumerMemberState.ACKNOWLEDGING:
@@ -96,7 +96,8 @@ def handle_consumer_heartbeat_response(
         return Step(member)
     error = response.error
     if error == Error.NONE:
-        return Step(_assigned(member._replace(epoch=response.member_epoch), response))
+        member_id = member.member_id or response.member_id
+        return Step(_assigned(member._replace(epoch=response.member_epoch, member_id=member_id), response))
     told = _untold(consumer, member, is_refused=True)
     if error in FENCED:
         kept = consumer.protocol.keeps_when_fenced(member.owned)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kspec.spec.consumer.modern import rules
-from kspec.spec.values import NO_TOPIC_ID, GroupId, TopicId
+from kspec.spec.values import NO_TOPIC_ID, GroupId, MemberId, TopicId
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,9 @@ class HeartbeatProtocol:
 
     keeps_when_fenced: Callable[[frozenset[int]], frozenset[int]] = rules.nothing_when_fenced
     """The partitions that a consumer reads on when the coordinator does not know it, or not its epoch."""
+
+    joins_as: Callable[[MemberId], MemberId] = rules.own_id
+    """The id of a consumer that joins for the first time: of the one that it has made up."""
 
     tells_all_again: Callable[[bool], bool] = rules.whenever_an_answer_is_missing
     """Whether a heartbeat without a good answer is followed by a full one: if it was refused, or not answered at all."""

@@ -153,7 +153,7 @@ def _reconciled(
     owned = by_id(coordinator.topics, subscription.owned)
     goal = goal_of(coordinator.topics, modern(group), member)
     outcome = reconcile(coordinator.protocol, member, goal, owned, member.topics != before.topics)
-    return move_to(group, outcome.member, member, now)
+    return move_to(coordinator, group, outcome.member, member, now)
 
 
 # ---- members that are in the group

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from kspec.spec.coordinator.group import Group, GroupState, GroupStep, exists
+from kspec.spec.coordinator.effects import PersistRecords
+from kspec.spec.coordinator.group import Group, GroupState, GroupStep, as_consumer_group, exists
 from kspec.spec.coordinator.modern.conversion import check_upgrade, to_classic_if_last, upgraded
 from kspec.spec.coordinator.modern.group_steps import (
     after_records,
@@ -20,6 +21,7 @@ from kspec.spec.coordinator.modern.records import (
     ConsumerTombstone,
     TargetRecord,
 )
+from kspec.spec.coordinator.modern.replaying import replay_consumer_record
 from kspec.spec.coordinator.modern.state import (
     ConsumerGroup,
     ConsumerGroupMember,
@@ -286,7 +288,7 @@ def _reconciled(
     outcome = reconcile(coordinator.protocol, member, goal, owned, changed)
     if outcome.error != Error.NONE:
         return _refused(before, outcome.error)
-    step = then(assigned, lambda after: move_to(after, outcome.member, member, now))
+    step = then(assigned, lambda after: move_to(coordinator, after, outcome.member, member, now))
     alive = in_session(coordinator, consumer_of(modern(step.state), member.member_id) or member, now)
     tells_all = request.rebalance_timeout_ms != UNCHANGED_MS and request.owned is not None
     tells_all = tells_all and (request.topics is not None or request.regex is not None)
@@ -301,14 +303,18 @@ def _reconciled(
     return Step(with_timers(step.state, alive), (*step.effects, Reply(answer)))
 
 
-def move_to(group: Group, after: ConsumerGroupMember, before: ConsumerGroupMember, now: Instant) -> GroupStep:
+def move_to(
+    coordinator: Coordinator, group: Group, after: ConsumerGroupMember, before: ConsumerGroupMember, now: Instant
+) -> GroupStep:
     """Store how far a member is, if that has changed. What it has to give up, it has to within its rebalance time-out.
 
     **Kafka:** `GroupMetadataManager.maybeReconcile`, `scheduleConsumerGroupRebalanceTimeout`.
     """
     if after == before:
         return Step(group)
-    step = after_records(group, current_record(group.group_id, after))
+    record = current_record(group.group_id, after)
+    moved = replay_consumer_record(group.consumer, record, coordinator.protocol.owners_after)
+    step: GroupStep = Step(as_consumer_group(group, moved), (PersistRecords((record,)),))
     waits = after.state == MemberState.UNREVOKED_PARTITIONS and after.classic is None
     timed = (consumer_of(modern(step.state), after.member_id) or after)._replace(
         rebalance_deadline_ms=now.after(after.rebalance_timeout_ms) if waits else None, rebalance_epoch=after.epoch

@@ -1,5 +1,8 @@
 """A consumer group as its records give it. All of its state but timers comes from here, also while it runs."""
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from kspec.spec.coordinator.modern.records import (
     ConsumerGroupEpochRecord,
     ConsumerGroupMemberRecord,
@@ -22,11 +25,38 @@ from kspec.spec.coordinator.modern.state import (
 )
 from kspec.spec.values import GroupEpoch, MemberId
 
+Owners: TypeAlias = frozenset[AssignedPartition]
+"""The partitions of a group that somebody owns, each with the epoch in which its owner was when it got it."""
 
-def replay_consumer_record(group: ConsumerGroup | None, record: ConsumerRecord) -> ConsumerGroup | None:
+OwnersAfter: TypeAlias = Callable[[Owners, ConsumerGroupMember, ConsumerGroupMember], Owners]
+"""The owners after a member has other partitions: of those before, and the member before and after."""
+
+
+def owners_after(owners: Owners, before: ConsumerGroupMember, after: ConsumerGroupMember) -> Owners:
+    """All partitions that a member had are free, and then all that it has are its own (KAFKA-16147).
+
+    A partition is free only if its entry is this member's, by its epoch: while a log is read whose older records are gone,
+    the next owner may come first (KAFKA-19862). Then the larger epoch stays.
+
+    **Kafka:** `ConsumerGroup.maybeUpdatePartitionEpoch`, `addPartitionEpochs`, `removePartitionEpochs` (from 4.2 on).
+    **Departs from it:** Kafka's coordinator does not load where the epoch that is there is not smaller (4.0 and 4.1: nor
+    where the entry is another's).
+    """
+    had = places(before.assigned) | places(before.pending)
+    freed = frozenset(one for one in owners if one.place not in had or one.epoch != before.epoch)
+    has = places(after.assigned) | places(after.pending)
+    later = frozenset(one.place for one in freed if one.place in has and one.epoch > after.epoch)
+    kept = frozenset(one for one in freed if one.place not in has or one.place in later)
+    return kept | {AssignedPartition(place, after.epoch) for place in has - later}
+
+
+def replay_consumer_record(
+    group: ConsumerGroup | None, record: ConsumerRecord, owners: OwnersAfter = owners_after
+) -> ConsumerGroup | None:
     """The consumer group after one more of its records; `None` is a group that is not there.
 
-    Any record but a tombstone makes a group that is not there: a log that has been compacted may begin anywhere.
+    Any record but a tombstone makes a group that is not there: a log that has been compacted may begin anywhere. `owners`:
+    how it keeps who owns what.
 
     **Kafka:** `GroupMetadataManager.replay`, `getOrMaybeCreatePersistedConsumerGroup`.
     """
@@ -53,7 +83,7 @@ def replay_consumer_record(group: ConsumerGroup | None, record: ConsumerRecord) 
                 assigned=record.assigned,
                 pending=record.pending,
             )
-            return owned_by(before, member, changed)
+            return _put(before, changed)._replace(owners=owners(before.owners, member, changed))
         case RegularExpressionRecord():
             found = ResolvedRegularExpression(record.regex, record.topics, record.metadata_offset, record.resolved_at_ms)
             others = (one for one in before.regexes if one.regex != record.regex)
@@ -88,25 +118,6 @@ def _put(group: ConsumerGroup, member: ConsumerGroupMember) -> ConsumerGroup:
     return with_consumer(group, member)
 
 
-def owned_by(group: ConsumerGroup, before: ConsumerGroupMember, after: ConsumerGroupMember) -> ConsumerGroup:
-    """The group with a member's new partitions: those that it had are free, those that it has are its own.
-
-    A partition is free only if its entry is this member's, by its epoch: while a log is read whose older records are gone,
-    the next owner may come first (KAFKA-19862). Then the larger epoch stays.
-
-    **Kafka:** `ConsumerGroup.maybeUpdatePartitionEpoch`, `addPartitionEpochs`, `removePartitionEpochs` (from 4.2 on).
-    **Departs from it:** Kafka's coordinator does not load where the epoch that is there is not smaller (4.0 and 4.1: nor
-    where the entry is another's).
-    """
-    had = places(before.assigned) | places(before.pending)
-    freed = frozenset(one for one in group.owners if one.place not in had or one.epoch != before.epoch)
-    has = places(after.assigned) | places(after.pending)
-    later = frozenset(one.place for one in freed if one.place in has and one.epoch > after.epoch)
-    kept = frozenset(one for one in freed if one.place not in has or one.place in later)
-    owners = kept | {AssignedPartition(place, after.epoch) for place in has - later}
-    return _put(group, after)._replace(owners=owners)
-
-
 NO_ASSIGNMENT_EPOCH = GroupEpoch(-1)
 """The assignment epoch of a group whose targets are forgotten."""
 
@@ -126,7 +137,7 @@ def _without(group: ConsumerGroup, kind: ConsumerRecordKind, name: str) -> Consu
             return group._replace(targets=tuple(one for one in group.targets if one.member_id != name))
         case ConsumerRecordKind.CURRENT if member is not None:
             gone = member._replace(epoch=GroupEpoch(-1), previous_epoch=GroupEpoch(-1), assigned=(), pending=())
-            return owned_by(group, member, gone)
+            return _put(group, gone)._replace(owners=owners_after(group.owners, member, gone))
         case ConsumerRecordKind.REGULAR_EXPRESSION:
             return group._replace(regexes=tuple(one for one in group.regexes if one.regex != name))
     return group

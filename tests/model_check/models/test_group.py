@@ -55,6 +55,9 @@ COUNTS: list[tuple[dict[str, Any], int, int]] = [
 """Bounds within which everything holds, states, and transitions."""
 
 
+SLOW_HUNTS = ("keeps-when-fenced", "commits-of-any-epoch", "known-member-fenced", "given-back-forgotten")
+
+
 def violations(parameters: dict[str, Any], *names: str) -> dict[str, int]:
     """The properties that are violated, each with the steps of a shortest run."""
     model = MODELS["group"].build(parameters)
@@ -155,7 +158,10 @@ def test_a_commit_on_a_connection_that_was_given_up_sets_an_offset_back() -> Non
     assert violations(bounds, "OnlyMembersCommit", "StateIsThatOfLog") == {}
 
 
-@pytest.mark.parametrize("name", marked(tuple(HUNTS), slow=["keeps-when-fenced", "commits-of-any-epoch"]))
+@pytest.mark.parametrize(
+    "name",
+    marked(tuple(HUNTS), slow=SLOW_HUNTS),
+)
 def test_a_mutant_violates_its_property(name: str) -> None:
     parameters, prop, steps = HUNTS[name]
     assert violations({**parameters, "mutant": name}, prop) == {prop: steps}
@@ -187,9 +193,7 @@ def test_a_rebalance_ends_in_all_fair_runs(parameters: dict[str, Any]) -> None:
     assert rebalance_ends(parameters)
 
 
-@pytest.mark.parametrize(
-    "name", marked(tuple(LIVENESS_HUNTS), slow=["lost-answer-forgotten"], nightly=["known-member-fenced"])
-)
+@pytest.mark.parametrize("name", marked(tuple(LIVENESS_HUNTS), slow=["lost-answer-forgotten"]))
 def test_with_a_mutant_a_rebalance_may_never_end(name: str) -> None:
     assert not rebalance_ends({**LIVENESS_HUNTS[name], "mutant": name})
 

@@ -69,6 +69,12 @@ def test_who_joins_tells_all_and_owns_nothing() -> None:
     assert on_heartbeat_due(CONSUMER, OUT) == (OUT, ())
 
 
+def test_who_has_no_id_is_told_one_and_keeps_it() -> None:
+    nameless = on_subscribe(ConsumerMembership()).state
+    assert (asked(nameless).requires_member_id, asked(JOINS).requires_member_id) == (False, True)
+    assert answered(nameless, 1).member_id == ME
+
+
 def test_it_reconciles_step_by_step_and_acknowledges_what_it_has() -> None:
     told = on_heartbeat_due(CONSUMER, JOINS).state
     assigned = answered(told, 1, 0, 1)

@@ -9,12 +9,14 @@ from kspec.spec.consumer.modern.protocol import HEARTBEATS
 from kspec.spec.consumer.protocol import ConsumerProtocol
 from kspec.spec.consumer.rules import CONSUMER_PROTOCOLS, COOPERATIVE, EAGER
 from kspec.spec.coordinator.group import absent
+from kspec.spec.coordinator.modern.state import AssignedPartition, ConsumerGroupMember
 from kspec.spec.coordinator.protocol import CoordinatorProtocol
 from kspec.spec.coordinator.records import OffsetCommitRecord
 from kspec.spec.mutation import Mutant, changed_rules, weaken
 from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.group_mutants import CONSUMER_MUTANTS, COORDINATOR_MUTANTS, HEARTBEAT_MUTANTS
-from kspec.spec.values import GroupId, MemberId, Offset
+from kspec.spec.topics import TopicIdPartition
+from kspec.spec.values import GroupEpoch, GroupId, MemberId, Offset, TopicId
 
 NEWEST = COORDINATOR_RELEASES[-1]
 GROUP = absent(GroupId("g"))
@@ -22,16 +24,23 @@ COMMITTED = GROUP._replace(offsets=(OffsetCommitRecord(GroupId("g"), "topic", 0,
 
 ONE, NOTHING = frozenset({("t", 0)}), frozenset[tuple[str, int]]()
 
+HAS = AssignedPartition(TopicIdPartition(TopicId(bytes(15) + b"\1"), 0), GroupEpoch(2))
+HELD = frozenset({HAS})
+GIVES_UP = ConsumerGroupMember(MemberId("m"), epoch=GroupEpoch(2), pending=(HAS,))
+OWNS = GIVES_UP._replace(assigned=(HAS,), pending=())
+
 COORDINATOR_ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "step-on-committed": ((GROUP, COMMITTED), GROUP, COMMITTED),
     "lost-update": ((GROUP, COMMITTED), GROUP, COMMITTED),
     "uncommitted-read": ((GROUP, COMMITTED), COMMITTED, GROUP),
+    "read-what-is-known": ((False, True), False, True),
     "answer-before-commit": ((5, 4), False, True),
     "any-generation": ((1, 2), False, True),
     "same-generation": ((2,), 3, 2),
     "nobody-left-behind": ((False, False), True, False),
     "waiting-member-out": ((True, False), True, False),
     "commit-before-assignment": ((True,), False, True),
+    "given-back-forgotten": ((HELD, GIVES_UP, OWNS), HELD, frozenset()),
     "free-though-owned": ((ONE, ONE, NOTHING), NOTHING, ONE),
     "silence-releases": ((None, ONE), True, False),
     "any-epoch": ((3, 5, 4, ONE, ONE), False, True),
@@ -85,6 +94,7 @@ def test_a_mutant_of_consumers_has_the_weaker_rule(mutant: Mutant) -> None:
 HEARTBEATS_ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "says-what-is-assigned": ((frozenset({1, 2}), frozenset({2})), frozenset({1, 2}), frozenset({2})),
     "keeps-when-fenced": ((frozenset({1}),), frozenset(), frozenset({1})),
+    "told-its-id": ((OTHER,), OTHER, ""),
     "lost-answer-forgotten": ((False,), True, False),
 }
 
