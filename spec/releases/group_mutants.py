@@ -74,7 +74,7 @@ def free_though_owned(wanted: Places, owned_by_any: AbstractSet[TopicIdPartition
 
 
 def assigned_and_pending_by_themselves(owners: Owners, before: ConsumerGroupMember, after: ConsumerGroupMember) -> Owners:
-    """A member owns first what it is assigned, and then what it has to give up: the entry of what it is given back is lost."""
+    """A member owns first what it is assigned, then what it has to give up: of what it is given back the entry is lost."""
     for had, has in ((before.assigned, after.assigned), (before.pending, after.pending)):
         if places(had) != places(has):
             kept = frozenset(one for one in owners if one.place not in places(had))
