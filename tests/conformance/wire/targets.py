@@ -68,5 +68,5 @@ class Kspec(NamedTuple):
 def kspec(*arguments: str) -> Kspec:
     """Run `kspec` with these arguments."""
     command = [sys.executable, "-c", COMMAND, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=2 * SECONDS, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10 * SECONDS, check=False)
     return Kspec(done.returncode, done.stdout, done.stderr)

@@ -9,7 +9,7 @@ import pytest
 
 from kspec.conformance.wire.cases.document import FORMAT
 from tests.conformance.wire.run.frail_broker import ALTER_PARTITION, FrailBroker, started
-from tests.conformance.wire.targets import SECONDS, documents, kspec, run_on
+from tests.conformance.wire.targets import SECONDS, SOON, documents, kspec, run_on
 from tests.impl.broker.process import BrokerProcess
 from tests.places import REPOSITORY
 
@@ -52,9 +52,8 @@ def test_verdicts_on_a_broker_that_takes_liberties_and_is_wrong(cases: Path) -> 
         found: dict[str, str] = {}
         for name in ("frames/alive", "frames/frame.n", "frames/frame.overs", "frames/frame.unknown-t"):
             found |= verdicts(run(cases, broker.port, name).stdout)
-        expected = {
-            one.name: one.status.value for one in run_on(broker.port, [one for one in chosen if one["name"] in found])
-        }
+        asked = [one for one in chosen if one["name"] in found]
+        expected = {one.name: one.status.value for one in run_on(broker.port, asked, seconds=SOON)}
     assert found == expected
     assert {"pass", "fail", "unlike Kafka"} <= set(found.values())
 
