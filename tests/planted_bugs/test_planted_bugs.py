@@ -25,6 +25,8 @@ from tests.planted_bugs.processes import DIES, HANGS, in_a_process
 from tests.planted_bugs.score import FILE, NOTHING, PAGE, REASONS, UNIT_TESTS, as_text, load, score
 from tests.planted_bugs.simulated import failures
 
+pytestmark = pytest.mark.slow
+
 bugs_of = cache(lambda module: tuple(bugs_in(module)))
 MODULES = ("broker.rules.produce", "broker.leader.produce", "controller.rules.partition_change", "log.local_log", "metadata")
 
@@ -164,7 +166,6 @@ def test_no_bug_at_all_cannot_be_asked_for() -> None:
     assert "--every must be at least 1" in run("log", "--every", "0").stderr
 
 
-@pytest.mark.slow
 def test_bugs_of_a_room_are_looked_for_by_its_tests() -> None:
     kept = FILE.read_bytes()
     done = run("broker.rules.produce", "--every", "60", "--units", "--only-look")
@@ -174,7 +175,6 @@ def test_bugs_of_a_room_are_looked_for_by_its_tests() -> None:
     assert FILE.read_bytes() == kept
 
 
-@pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("room", ["broker.rules", "controller.rules", "coordinator", "log"])
 def test_most_bugs_of_another_sample_are_noticed(room: str) -> None:

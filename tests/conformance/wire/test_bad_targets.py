@@ -12,6 +12,8 @@ import pytest
 
 from tests.conformance.wire.targets import Kspec, kspec
 
+pytestmark = pytest.mark.slow
+
 Serve = Callable[[socket.socket], None]
 
 

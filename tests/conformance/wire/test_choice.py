@@ -16,6 +16,8 @@ from kspec.spec.values import Error
 from tests.conformance.conftest import MadeSuite
 from tests.conformance.wire.weakenings import ASKED_BEFORE, TOLD_CHECKS, TOLD_MUTANTS
 
+pytestmark = pytest.mark.slow
+
 SIZES = {
     "frames": (2, 31, 30),
     "absent": (2, 53, 46),

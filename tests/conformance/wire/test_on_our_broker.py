@@ -18,6 +18,8 @@ from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run
 from tests.conformance.wire.weakenings import TOLD_CHECKS, TOLD_MUTANTS
 from tests.impl.broker.process import BrokerProcess, first_line
 
+pytestmark = pytest.mark.slow
+
 OF_EVERY_SUBJECT = (
     "frames",
     "absent",
@@ -65,7 +67,6 @@ def test_cases_that_need_a_restart_are_not_applicable_without_one(broker: Broker
     )
 
 
-@pytest.mark.slow
 @pytest.mark.nightly  # by day the tests of the matrix run all of them, once
 def test_all_cases_pass_twice_in_a_row(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "logs", "--release", "4.4", traced=False) as running:
@@ -73,7 +74,6 @@ def test_all_cases_pass_twice_in_a_row(tmp_path: Path) -> None:
             assert_all_pass(run_on(running.port, documents(), running.restart))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", TOLD_MUTANTS)
 def test_a_broker_with_a_mutant_fails_the_cases_that_tell_it(tmp_path: Path, mutant: str) -> None:
     told = [case["name"] for case in documents() if mutant in case["catches"]][:12]
@@ -91,7 +91,6 @@ def cases_by_check(made_suite: MadeSuite) -> dict[str, list[str]]:
     return {check: [by_goals[one.goals] for one in runs if one.goals] for check, runs in told.items() if runs}
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("made_suite")  # one process makes the suite, and finds the cases that tell them
 @pytest.mark.parametrize("check", TOLD_CHECKS)
 def test_a_broker_without_a_check_fails_the_cases_that_tell_it(

@@ -19,6 +19,8 @@ from kspec.impl.wire.values import Message
 from tests.impl.broker.process import COMMAND, START_S, BrokerClient, BrokerProcess, wait_until
 from tests.limits.turns import Turns
 
+pytestmark = pytest.mark.slow
+
 
 def everything(client: BrokerClient, topic: str) -> dict[int, bytes]:
     """All records of a topic's first partition by their offsets."""
@@ -64,7 +66,6 @@ def test_a_stopped_broker_goes_on_where_it_was(tmp_path: Path) -> None:
         assert (tmp_path / "logs" / ".kafka_cleanshutdown").exists()
 
 
-@pytest.mark.slow
 def test_a_start_reads_a_snapshot_of_the_metadata_in_place_of_all_records(tmp_path: Path) -> None:
     folder = tmp_path / "logs" / "__cluster_metadata-0"
     with BrokerProcess(tmp_path / "logs", overrides=["metadata.log.max.record.bytes.between.snapshots=1000"]) as broker:
@@ -174,7 +175,6 @@ KILLS = int(os.environ.get("KSPEC_KILLS", "12"))
 """`KSPEC_KILLS=200` is the run of a night."""
 
 
-@pytest.mark.slow
 def test_kills_under_load_lose_nothing(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "logs") as broker:
         kill_under_load(broker, KILLS, seed=1)
@@ -207,7 +207,6 @@ def test_settings_that_cannot_be_are_one_line(tmp_path: Path, override: str, sai
     assert not (tmp_path / "logs").exists()
 
 
-@pytest.mark.slow
 def test_a_folder_in_use_or_of_another_broker_is_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     with BrokerProcess(folder) as broker:

@@ -19,6 +19,8 @@ from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess
 from tests.limits.turns import Turns
 
+pytestmark = pytest.mark.slow
+
 STOP_S = 120
 
 
@@ -112,7 +114,6 @@ def test_settings_are_shown_and_changed(address: str) -> None:
     assert tool(address, "configs", "--describe").exit_code == 2
 
 
-@pytest.mark.slow
 def test_lines_go_in_and_come_out(address: str) -> None:
     create(address, "lines", "--partitions", "1")
     parsed = ("--property", "parse.key=true", "--property", "key.separator=:")
@@ -134,7 +135,6 @@ def test_lines_go_in_and_come_out(address: str) -> None:
     assert "line 1 has no key separator ':'" in refused.output
 
 
-@pytest.mark.slow
 def test_a_group_goes_on_where_it_was(address: str) -> None:
     create(address, "grouped", "--partitions", "1")
     said(address, "console-producer", "--topic", "grouped", given="1\n2\n3\n")

@@ -23,6 +23,8 @@ from tests.impl.controller.requests import METADATA_TOPIC
 from tests.limits.turns import Turns
 from tests.times import at_ms
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("KSPEC_KILLS", "5"))
 AFTER_MS = (5, 400)
 """The time of the kill (ms), counted from the first requests."""
@@ -127,7 +129,6 @@ def works(port: int, done: list[str], stop: threading.Event, first: int) -> None
         pass
 
 
-@pytest.mark.slow
 def test_what_was_answered_survives_kills(tmp_path: Path) -> None:
     """Three brokers register and create topics while the process is killed again and again. The log has it all."""
     chance = random.Random(1)
@@ -168,7 +169,6 @@ def test_ctrl_c_stops_it(tmp_path: Path) -> None:
 # ---- many partitions
 
 
-@pytest.mark.slow
 def test_a_thousand_partitions_are_created_and_get_other_leaders_quickly(tmp_path: Path) -> None:
     """Kafka: 1,000 partitions are one request, and a broker's end is one batch."""
     overrides = ["broker.session.timeout.ms=1000"]

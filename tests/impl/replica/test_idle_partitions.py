@@ -13,6 +13,8 @@ from kspec.spec.topics import TopicPartition
 from tests.impl.replica.quiet_cluster import BROKERS, BUSY, IDLE, LAG_MS, Looks, QuietCluster
 from tests.limits.marks import marked
 
+pytestmark = pytest.mark.slow
+
 SETTLED_MS = 5 * LAG_MS
 FETCH_MS = 350
 """A follower's last fetch was not longer ago: it waits 300 ms for records."""

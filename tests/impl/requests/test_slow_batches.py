@@ -12,6 +12,8 @@ from kspec.spec.values import Error
 from tests.impl.broker.process import BrokerClient, BrokerProcess
 from tests.limits.turns import Turns
 
+pytestmark = pytest.mark.slow
+
 GZIP, LZ4, ZSTD = 1, 3, 4
 VALUE = bytes(1 << 20)
 VERSION = 9

@@ -22,7 +22,10 @@ JUMPS = marked(FAR, nightly=[-60_000, HOUR_MS, -HOUR_MS, -60 * YEAR_MS])
 NEAR_MS = 30_000
 """The longest time between two looks at the clock: an emergency, and much less than any jump."""
 
-pytestmark = pytest.mark.skipif(faketime_library() is None, reason=f"NOT RUN: clocks that jump: {MISSING}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(faketime_library() is None, reason=f"NOT RUN: clocks that jump: {MISSING}"),
+]
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import pytest
 
 from tests.trials.cluster.running import RunningCluster, free_ports, kspec
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = "a3NwZWMtc3RvcmFnZS10ZXN0cw"
 
 

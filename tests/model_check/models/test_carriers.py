@@ -24,6 +24,8 @@ from tests.limits.marks import is_night, marked
 from tests.model_check.engines.comparison import numbers_of
 from tests.spec.log.one_line_changes import carrier_with, changes
 
+pytestmark = pytest.mark.slow
+
 OF_CARRIER = ("HistoryFollowsRecords", "TwoEpochsInHistory")
 """Properties that only `--log epochs` has."""
 
@@ -66,7 +68,6 @@ def test_a_release_has_the_same_verdicts_with_either_carrier(release: str) -> No
     compare("kafka", {"release": release})
 
 
-@pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", HUNTS)
 def test_a_weakened_rule_is_caught_with_either_carrier(name: str) -> None:
@@ -87,7 +88,6 @@ def violations_of(exploration: Exploration) -> list[tuple[str, int]]:
     return [(verdict.prop.name, len(verdict.trace or ())) for verdict in exploration.verdicts if verdict.violated]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("row", marked(DIFFERENT_ROWS, nightly=set(DIFFERENT_ROWS) - set(ROWS_BY_DAY)))
 def test_the_matrix_of_releases_is_the_same_with_either_carrier(row: str) -> None:
     most = MOST_STATES if is_night() else MOST_STATES_BY_DAY

@@ -13,6 +13,8 @@ from kspec.trials.cluster.plan import CLUSTER_ID
 from tests.impl.broker.process import BrokerClient
 from tests.trials.cluster.running import RunningCluster, alive, free_ports, kspec, until
 
+pytestmark = pytest.mark.slow
+
 
 def test_it_says_where_it_serves_and_which_processes_it_has_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with RunningCluster(tmp_path / "cluster", "--override", "log.segment.bytes=4096") as cluster:
@@ -29,7 +31,6 @@ def test_it_says_where_it_serves_and_which_processes_it_has_and_leaves_nothing_b
     assert (tmp_path / "cluster" / "1" / "data" / ".kafka_cleanshutdown").exists(), "it was stopped in order"
 
 
-@pytest.mark.slow
 def test_who_is_killed_is_started_again_with_all_that_was_acknowledged(tmp_path: Path) -> None:
     with RunningCluster(tmp_path / "cluster") as cluster:
         with BrokerClient(cluster.port) as client:
@@ -43,7 +44,6 @@ def test_who_is_killed_is_started_again_with_all_that_was_acknowledged(tmp_path:
         assert "broker 1 was ended by SIGKILL; it is started again" in cluster.said()
 
 
-@pytest.mark.slow
 def test_without_restart_it_stays_down_until_it_is_started_by_hand(tmp_path: Path) -> None:
     with RunningCluster(tmp_path / "cluster", "--no-restart") as cluster:
         by_hand = "cluster", "--log-dir", str(tmp_path / "cluster"), "--start"
@@ -61,7 +61,6 @@ def test_without_restart_it_stays_down_until_it_is_started_by_hand(tmp_path: Pat
     assert (gone.returncode, gone.stderr) == (2, f"kspec: no cluster runs in {tmp_path / 'cluster'}\n")
 
 
-@pytest.mark.slow
 def test_a_folder_has_one_cluster_at_a_time_and_a_port_one_process(tmp_path: Path) -> None:
     with RunningCluster(tmp_path / "cluster") as cluster:
         again = kspec("cluster", "--log-dir", str(tmp_path / "cluster"))
@@ -110,7 +109,6 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     until(lambda: not any(map(alive, cluster.seen)))
 
 
-@pytest.mark.slow
 def test_nobody_outlives_the_command(tmp_path: Path) -> None:
     """Linux ends the processes with who has started them, also by kill -9."""
     cluster = RunningCluster(tmp_path / "cluster").start()

@@ -5,9 +5,13 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.impl.controller.process import ControllerProcess
 from tests.impl.controller.requests import CLUSTER_ID
 from tests.trials.cluster.running import KSPEC, free_ports, kspec
+
+pytestmark = pytest.mark.slow
 
 SECONDS = 120
 """An emergency stop, far away."""

@@ -14,6 +14,8 @@ from kspec.conformance.wire.cases.archive import ArchiveError, archived, read_ar
 from kspec.conformance.wire.cases.suite import SuiteContent, whole_suite
 from tests.conformance.wire.targets import kspec
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_archive_has_the_suite_and_is_always_the_same(tmp_path: Path) -> None:
     file = tmp_path / "cases.tar.gz"

@@ -13,6 +13,8 @@ from kspec.conformance.wire.cases.suite import whole_suite
 from tests.conformance.wire.targets import documents
 from tests.places import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 FOLDER = REPOSITORY / "conformance" / "schemas"
 
 

@@ -12,6 +12,8 @@ from tests.conformance.wire.run.commanded import CommandedAction
 from tests.conformance.wire.run.frail_broker import NO_API, started
 from tests.conformance.wire.targets import Kspec, kspec
 
+pytestmark = pytest.mark.slow
+
 ALIVE, UNKNOWN, OVERSIZED = "frames/alive/alive", "frames/frame.unknown-api/closed", "frames/frame.oversized/closed"
 
 

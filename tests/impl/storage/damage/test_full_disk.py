@@ -16,6 +16,8 @@ from tests.impl.storage.damage.test_processes import TOPICS, values
 from tests.impl.storage.model import read_all
 from tests.times import at_ms
 
+pytestmark = pytest.mark.slow
+
 
 def full(*given: Any) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -14,6 +14,8 @@ from tests.impl.broker.process import BrokerClient, BrokerProcess
 from tests.limits.marks import marked
 from tests.limits.turns import Turns
 
+pytestmark = pytest.mark.slow
+
 TOPICS = ("damaged", "neighbour")
 RECORDS = 400
 
@@ -123,7 +125,6 @@ SERVED = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", marked(range(6), nightly=range(2, 6)))
 @pytest.mark.parametrize("clean", [True, False])
 def test_damage_by_seed(seed: int, clean: bool, tmp_path: Path) -> None:
