@@ -31,9 +31,13 @@ from kspec.spec.broker.rules.reading import (
     answers_at_once,
     counted_bytes,
     ends_waiting,
+    gives_first_batch,
     has_enough,
     isolation_of,
     may_throttle,
+    most_of_partition,
+    room_after,
+    room_in_answer,
     unreadable,
     visible_end,
 )
@@ -220,14 +224,13 @@ def _read_all(
     `first`: whether the leader takes note of how far a follower is, which has effects. `size_before`: the bytes that are in
     the answer already.
     """
-    left, found_any = max(0, _most_bytes(core, call) - size_before), size_before > 0
+    room = room_in_answer(_most_bytes(core, call), size_before)
     reads: list[ReadPartition] = []
     effects: list[Effect] = []
     for one in asked:
-        read, noted = _read_one(core, call, one, min(left, one.wanted.max_bytes), now, not found_any, first)
-        size = read.size
-        found_any = found_any or size > 0
-        left = max(0, left - size)
+        limit = most_of_partition(room, one.wanted.max_bytes)
+        read, noted = _read_one(core, call, one, limit, now, gives_first_batch(room), first)
+        room = room_after(room, read.size)
         reads.append(read)
         effects += noted
     return reads, effects

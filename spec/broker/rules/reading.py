@@ -1,4 +1,8 @@
-"""Reading: the records that a reader sees, the time at which a fetch is answered, and the replica that answers it."""
+"""Reading: the records that a reader sees, how many bytes of them, the time at which a fetch is answered, and the replica
+that answers it.
+"""
+
+from typing import NamedTuple
 
 from kspec.spec.broker.rules.divergence import is_diverging
 from kspec.spec.broker.rules.followers import Follower
@@ -38,6 +42,48 @@ def visible_end(isolation: Isolation, log_end: Offset, high_watermark: Offset, l
     if isolation == Isolation.LOG_END:
         return log_end
     return last_stable if isolation == Isolation.COMMITTED_TRANSACTIONS else high_watermark
+
+
+# ---- how much is answered
+
+
+class AnswerRoom(NamedTuple):
+    """The room for batches in the answer to a fetch, whose partitions are read one after the other: the bytes that are left
+    of its limit, and whether no batch is in it.
+    """
+
+    bytes_left: int
+    is_empty: bool
+
+
+def room_in_answer(most_bytes: int, bytes_before: int) -> AnswerRoom:
+    """The room in an answer of at most so many bytes, with so many in it already.
+
+    **Kafka:** `ReplicaManager.readFromLog` (`limitBytes`, `minOneMessage`).
+    """
+    return AnswerRoom(max(0, most_bytes - bytes_before), bytes_before == 0)
+
+
+def most_of_partition(room: AnswerRoom, most_bytes: int) -> int:
+    """The bytes that a partition may add: no more than the fetch wants of it, and than are left of the whole.
+
+    **Kafka:** `ReplicaManager.readFromLog` (`adjustedMaxBytes`).
+    """
+    return min(room.bytes_left, most_bytes)
+
+
+def gives_first_batch(room: AnswerRoom) -> bool:
+    """Whether a partition gives its first batch however large it is: a reader would wait for ever at one that is larger than
+    its limits. So only before anything is in the answer.
+
+    **Kafka:** `ReplicaManager.readFromLog` (`minOneMessage`), `LogSegment.read` (KIP-74, since 0.10.1).
+    """
+    return room.is_empty
+
+
+def room_after(room: AnswerRoom, size: int) -> AnswerRoom:
+    """The room once a partition has added so many bytes. **Kafka:** `ReplicaManager.readFromLog`."""
+    return AnswerRoom(max(0, room.bytes_left - size), room.is_empty and size == 0)
 
 
 # ---- when to answer, and from where

@@ -20,6 +20,7 @@ from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
 from kspec.spec.broker.leader.fetch import read_partition
 from kspec.spec.broker.leader.produce import handle_produce
 from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.reading import gives_first_batch, most_of_partition, room_after, room_in_answer
 from kspec.spec.log.batch import Batch
 from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest
 from kspec.spec.messages.produce import ACKS_ALL
@@ -42,15 +43,15 @@ class SizedState(NamedTuple):
 def fitting(batches: tuple[int, ...], most: int, most_of_each: int) -> tuple[int, ...]:
     """The whole batches of each partition that are in an answer, of so many; both limits are in bytes.
 
-    A batch larger than the limits is given if nothing is before it in the answer. **Kafka:** `ReplicaManager.readFromLog`.
+    A batch larger than the limits is given if nothing is before it in the answer.
     """
     found: list[int] = []
-    left = most
+    room = room_in_answer(most, 0)
     for count in batches:
-        fits = min(count, min(left, most_of_each) // SIZE)
-        given = 1 if count and not fits and not any(found) else fits
+        fits = min(count, most_of_partition(room, most_of_each) // SIZE)
+        given = 1 if count and not fits and gives_first_batch(room) else fits
         found.append(given)
-        left = max(0, left - given * SIZE)
+        room = room_after(room, given * SIZE)
     return tuple(found)
 
 

@@ -1,6 +1,15 @@
-"""Bytes that count for a fetch that waits, and fetches that do not wait."""
+"""The room in an answer, bytes that count for a fetch that waits, and fetches that do not wait."""
 
-from kspec.spec.broker.rules.reading import counted_bytes, ends_waiting, has_enough
+from kspec.spec.broker.rules.reading import (
+    AnswerRoom,
+    counted_bytes,
+    ends_waiting,
+    gives_first_batch,
+    has_enough,
+    most_of_partition,
+    room_after,
+    room_in_answer,
+)
 from kspec.spec.values import Offset
 
 
@@ -18,3 +27,21 @@ def test_a_fetch_behind_the_end_or_in_an_older_segment_does_not_wait() -> None:
     assert not ends_waiting(Offset(5), Offset(5), True)
     assert not ends_waiting(Offset(5), Offset(6), False)
     assert ends_waiting(Offset(5), Offset(6), True)
+
+
+def test_the_room_of_an_answer_ends_with_what_its_partitions_add() -> None:
+    room = room_in_answer(100, 0)
+    assert room == AnswerRoom(100, True)
+    assert [most_of_partition(room, most) for most in (99, 100, 101)] == [99, 100, 100]
+    assert room_after(room, 0) == room
+    assert room_after(room, 30) == AnswerRoom(70, False)
+    assert room_after(room_after(room, 30), 0) == AnswerRoom(70, False)
+    assert room_after(room, 130) == AnswerRoom(0, False)
+    assert room_in_answer(100, 30) == AnswerRoom(70, False)
+    assert room_in_answer(100, 130) == AnswerRoom(0, False)
+
+
+def test_only_before_anything_is_in_an_answer_a_batch_may_be_larger_than_its_limits() -> None:
+    assert gives_first_batch(room_in_answer(1, 0))
+    assert not gives_first_batch(room_in_answer(1, 1))
+    assert not gives_first_batch(room_after(room_in_answer(1, 0), 1))
