@@ -6,7 +6,9 @@ matter. Where the sentence differs for a subject, the claim stands once more, wi
 
 from typing import Literal, NamedTuple
 
-Subject = Literal["kafka", "published", "async-isr", "messages", "controller", "shutdown", "group", "clusters"]
+Subject = Literal[
+    "kafka", "published", "async-isr", "messages", "controller", "shutdown", "group", "transactions", "clusters"
+]
 """The models by family, and simulated clusters."""
 
 
@@ -47,6 +49,22 @@ CLAIMS = (
     StatedClaim("RebalanceEnds", "a group comes to a stable generation that all its consumers are in"),
     StatedClaim("SomebodyOwns", "a member reads a partition"),
     StatedClaim("CommitIsAcknowledged", "a member knows that an offset is committed"),
+    StatedClaim(
+        "OnlyCommittedIsRead",
+        "who reads what is committed gets records of transactions alone whose producer has asked to commit them",
+    ),
+    StatedClaim("CommittedIsKept", "no record is aborted of a transaction whose producer knows that it is committed"),
+    StatedClaim("OneEnd", "no transaction is committed in one place and aborted in another"),
+    StatedClaim("TransactionsApart", "what one marker ends in a log are records of one transaction of one producer"),
+    StatedClaim("OpenIsKnown", "the coordinator knows of every transaction that is open in a log"),
+    StatedClaim("StableIsDecided", "below the last stable offset every record has the end of its transaction after it"),
+    StatedClaim(
+        "FailsIfFenced", "a producer fails if another one, a late request of its own, or the end of its time has fenced it"
+    ),
+    StatedClaim("EpochWithinBounds", "no producer epoch is larger than the largest one that 16 bits can say"),
+    StatedClaim("TransactionEnds", "a transaction whose end is decided comes to it"),
+    StatedClaim("RecordIsRead", "a record is read that is committed"),
+    StatedClaim("CommitIsKnown", "a producer knows that its transaction is committed"),
     StatedClaim("TypeOk", "every value is of its type and within its bounds"),
     StatedClaim(
         "TypeOk",

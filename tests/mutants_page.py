@@ -12,6 +12,7 @@ from typing import Any
 from kspec.model_check.reports.group_mutants import GROUP_SECTION
 from kspec.model_check.reports.mutants import ALL_MUTANTS, SECTION
 from kspec.model_check.reports.sections import section_of, with_section
+from kspec.model_check.reports.transaction_mutants import TRANSACTIONS_SECTION
 from tests.places import DOCS, REPOSITORY
 from tests.trials.faults import mutants as processes
 from tests.trials.simulated import mutants as clusters
@@ -26,8 +27,9 @@ HEAD = """\
 # Mutants
 
 You want to know whether a rule is needed, and what notices that it is wrong. A *mutant* is a release in which one rule of
-broker or controller is weakened, or of the coordinator of groups and consumers. Sections: [in the model](#in-the-model),
-[in the model of a group](#in-the-model-of-a-group), [in simulated clusters](#in-simulated-clusters),
+broker or controller is weakened, of the coordinator of groups and consumers, or of transactions. Sections:
+[in the model](#in-the-model), [in the model of a group](#in-the-model-of-a-group),
+[in the model of transactions](#in-the-model-of-transactions), [in simulated clusters](#in-simulated-clusters),
 [in clusters of processes](#in-clusters-of-processes). The table is about brokers and controllers.
 [Planted bugs](planted-bugs.md) are small errors made by operators, without a meaning. The mutants of the published models
 are in [models](models.md#mutants), and what the proofs say in [proofs](proofs.md).
@@ -134,6 +136,7 @@ def composed(page: str) -> str:
         overview(page),
         section_of(page, SECTION),
         section_of(page, GROUP_SECTION),
+        section_of(page, TRANSACTIONS_SECTION),
         clusters.page(clusters.known()),
         processes.page(processes.known()),
     ):

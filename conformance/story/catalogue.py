@@ -156,6 +156,19 @@ _STARTS = (
 _OF_GROUPS = "a story has load and faults of one partition, and no group of consumers"
 NOT_ON_PROCESSES: Mapping[str, str] = {
     **dict.fromkeys(("lost-update", "assignment-that-was-taken-back", "commit-of-an-earlier-epoch"), _OF_GROUPS),
+    **dict.fromkeys(
+        (
+            "late-end-of-transaction",
+            "hanging-transaction",
+            "verified-too-early",
+            "late-marker",
+            "overtaken-commit",
+            "self-fencing-over-rotation",
+            "fence-raises-epoch-twice",
+            "fence-of-last-epoch",
+        ),
+        "the broker of this project does not run transactions",
+    ),
     "kafka-7415-own-epoch": "no release has this fault alone, and the other rules of today hide it",
     "kip-320-first-try": "a draft of a rule that no release has had",
     "unfenced-truncation": "a broker's mutant weakens this fence only together with the one of unfenced-fetch",

@@ -12,10 +12,12 @@ from kspec.cli.statuses import ALL_HOLD, VIOLATED
 from kspec.cli.terminal.output import Output, OutputFolder
 from kspec.model_check.extras import MissingExtraError
 
+MODELS_WITH_MUTANTS = ("kafka", "group", "transactions")
+
 
 @click.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--model", type=click.Choice(["kafka", "group"]), default="kafka", show_default=True, help="Whose rules.")
+@click.option("--model", type=click.Choice(MODELS_WITH_MUTANTS), default="kafka", show_default=True, help="Whose rules.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--write", "file", metavar="FILE", help="Write the page of all mutants.")
 @click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where mutants are hunted.")
@@ -33,15 +35,15 @@ def mutants(
 ) -> int:
     """Weaken each rule of broker and controller, or those NAMED, and see which property of model kafka catches it.
 
-    With --model group the rules of group coordinator and consumers.
+    With --model group the rules of group coordinator and consumers, with --model transactions those of transactions.
 
     Exit status: 0 if every mutant is caught that is not known to get through, 1 if not.
     """
-    from kspec.model_check.reports import group_mutants
+    from kspec.model_check.reports import group_mutants, transaction_mutants
     from kspec.model_check.reports import mutants as of_kafka
 
-    found: Any = group_mutants if model == "group" else of_kafka
-    if model == "group" and engine == "spark":
+    found: Any = {"group": group_mutants, "transactions": transaction_mutants}.get(model, of_kafka)
+    if model != "kafka" and engine == "spark":
         raise click.UsageError("engine spark hunts the mutants of model kafka")
 
     for name in names:

@@ -43,6 +43,12 @@ class Client(int):
     kind = "consumer"
 
 
+class TransactionalClient(Client):
+    """A producer of transactions, of several with one transactional id."""
+
+    kind = "producer"
+
+
 class Arrow(NamedTuple):
     """An arrow of a sequence diagram."""
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from kspec.model_check.core.model import Model
 from kspec.model_check.core.parameters import Parameter, resolve
-from kspec.model_check.models import controller, group, kafka, messages, published, shutdown
+from kspec.model_check.models import controller, group, kafka, messages, published, shutdown, transactions
 from kspec.model_check.models import words as words  # makes traces know the words of values
 from kspec.model_check.models.group.settings import PARAMETERS as GROUP_PARAMETERS
 from kspec.model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
@@ -14,6 +14,7 @@ from kspec.model_check.models.kafka.settings import defaults_with
 from kspec.model_check.models.messages.settings import PARAMETERS as MESSAGES_PARAMETERS
 from kspec.model_check.models.published import async_isr
 from kspec.model_check.models.published.settings import PARAMETERS, QUIRKS, TRUNCATION
+from kspec.model_check.models.transactions.settings import PARAMETERS as TRANSACTIONS_PARAMETERS
 from kspec.spec.published.versions import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
 
@@ -109,6 +110,13 @@ MODELS = {
             GROUP_PARAMETERS,
             {},
             partial(group.build, "group"),
+        ),
+        ModelEntry(
+            "transactions",
+            "producers of transactions, their coordinator and leaders, versions 0 to 2: who reads what, and what is torn",
+            TRANSACTIONS_PARAMETERS,
+            {},
+            partial(transactions.build, "transactions"),
         ),
     )
 }

@@ -84,7 +84,18 @@ def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
     if name not in HUNTS:
         return Hunt(mutant, {}, {}, 0, 0.0, NOT_CAUGHT[name])
     bounds, prop, _ = HUNTS[name]
-    model, began = MODELS["group"].build({**bounds, "mutant": name}), monotonic()
+    return hunt_one_property("group", mutant, bounds, prop, report)
+
+
+def hunt_one_property(
+    model_name: str,
+    mutant: Mutant,
+    bounds: Mapping[str, Any],
+    prop: str,
+    report: Callable[[Progress], None] | None = None,
+) -> Hunt:
+    """Explore a model with a mutant up to a violation of the property that is known to fail."""
+    model, began = MODELS[model_name].build({**bounds, "mutant": mutant.name}), monotonic()
     properties = [one for one in model.properties if one.name == prop]
     result = uninterrupted(explorer()(model, properties, Limits(report=report)))
     found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}

@@ -65,7 +65,7 @@ class ProducerEntry(NamedTuple):
     """The state of one producer: its epoch, and its last batches in that epoch, at most five.
 
     `transaction_start`: the first offset of its open transaction. `coordinator_epoch`: that of the coordinator which ended
-    its last one. Both are set by `spec.transactions.partition`.
+    its last one. Both are set by `spec.transactions.log.partition`.
 
     Kafka: `ProducerStateEntry`. **Leaves out:** the time of the last batch, which a broker reads in its files.
     """

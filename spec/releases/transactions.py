@@ -17,6 +17,7 @@ TRANSACTIONS_0_11 = TransactionProtocol(
     may_end=coordination.ends_not_below,
     fence=coordination.next_fence,
     bumps_from=coordination.bumps_from_fence,
+    epoch_after=coordination.following_epoch,
     rotates=coordination.rotates_for_clients,
     forgets_markers=coordination.forgets_by_id,
     pending_first=False,
@@ -59,6 +60,7 @@ TRANSACTIONS_4_3 = replace(
     TRANSACTIONS_4_2,
     name="4.3",
     fence=coordination.next_fence_within_bounds,
+    epoch_after=coordination.next_epoch_of_producer,
     rotates=coordination.rotates_always,
     takes_marker=partitions.ends_earlier_or_last,
 )

@@ -28,6 +28,9 @@ class TransactionProtocol:
     bumps_from: Callable[[ProducerEpoch, ProducerEpoch], ProducerEpoch]
     """The epoch from which the end of a fenced transaction of version 2 goes on, of the producer's and the fence's."""
 
+    epoch_after: Callable[[ProducerEpoch, bool], ProducerEpoch]
+    """The producer's epoch after a transaction of version 2, of the one in it, and whether it is aborted."""
+
     rotates: Callable[[bool], bool]
     """Whether a producer whose epochs are used up gets another id as its transaction ends, if it is fenced or not."""
 
@@ -51,9 +54,6 @@ class TransactionProtocol:
 
     overtaken_commit: Callable[[bool], Error] = coordination.is_invalid_state
     """The answer to a commit of a transaction that was aborted, if it comes from the epoch before or not."""
-
-    epoch_after: Callable[[ProducerEpoch, bool], ProducerEpoch] = coordination.next_epoch_of_producer
-    """The producer's epoch after a transaction of version 2, of the one in it, and whether it is aborted."""
 
     counts_append: Callable[[int, int], bool] = coordination.is_same_coordinator
     """Whether a record that was written counts, of the coordinator epochs then and now."""

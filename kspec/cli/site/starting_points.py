@@ -185,6 +185,7 @@ ROOMY: Mapping[str, Mapping[str, Any]] = {
         "reassignments": 1,
     },
     "group": {"moves": 1, "disconnects": 1, "leaves": 1, "expiries": 1, "lives": 2, "generations": 4},
+    "transactions": {"late_requests": 1, "timeouts": 1, "moves": 1, "late_markers": 1, "leader_changes": 1},
     "truncate-to-hw": {"restarts": 1, "power_losses": 1},
     "kip-101": {"restarts": 1, "power_losses": 1},
     "kip-279": {"restarts": 1, "power_losses": 1},

@@ -9,6 +9,7 @@ from typing import Any
 from kspec.model_check.reports.studies.group import GROUP_STUDIES
 from kspec.model_check.reports.studies.kafka import KAFKA_STUDIES
 from kspec.model_check.reports.studies.study import Configuration, Study
+from kspec.model_check.reports.studies.transactions import TRANSACTION_STUDIES
 from kspec.spec.broker.rules.epoch_lookup import look_up_as_designed
 from kspec.spec.broker.rules.fencing import check_serves
 from kspec.spec.broker.rules.isr.proposal import maximal_isr, propose
@@ -477,4 +478,4 @@ PUBLISHED_STUDIES = (
 )
 """The studies in the order of Kafka's history, settings last."""
 
-STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES, *GROUP_STUDIES)
+STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES, *GROUP_STUDIES, *TRANSACTION_STUDIES)

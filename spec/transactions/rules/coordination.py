@@ -83,11 +83,16 @@ def rotates_always(is_fence: bool) -> bool:
     return True
 
 
-def next_epoch_of_producer(epoch: ProducerEpoch, aborts: bool) -> ProducerEpoch:
-    """The epoch of a producer after a transaction of version 2: the next one, but an abort leaves the largest as it is.
+def following_epoch(epoch: ProducerEpoch, aborts: bool) -> ProducerEpoch:
+    """The epoch of a producer after a transaction of version 2, committed or aborted: the next one.
 
-    **Kafka:** `TransactionMetadata.prepareAbortOrCommit`.
+    **Kafka:** `TransactionMetadata.prepareAbortOrCommit`, 4.0 to 4.2.
     """
+    return ProducerEpoch(epoch + 1)
+
+
+def next_epoch_of_producer(epoch: ProducerEpoch, aborts: bool) -> ProducerEpoch:
+    """As `following_epoch`, but an abort leaves the largest as it is. **Kafka:** since 4.3 (KAFKA-20090)."""
     return epoch if aborts and epoch == LAST_PRODUCER_EPOCH else ProducerEpoch(epoch + 1)
 
 

@@ -23,6 +23,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "controller": {"brokers": 4, "reassignments": 1, "fencings": 1},
     "shutdown": {},
     "group": {},
+    "transactions": {"transaction_version": "0"},
 }
 """The models, each within bounds that let its whole graph be explored."""
 

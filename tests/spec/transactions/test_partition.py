@@ -6,7 +6,7 @@ from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.messages.transactions.write_txn_markers import TransactionMarker
 from kspec.spec.releases.transactions import TRANSACTION_RELEASES
 from kspec.spec.topics import TopicPartition
-from kspec.spec.transactions.partition import (
+from kspec.spec.transactions.log.partition import (
     NO_GUARD,
     LoggedBatch,
     LoggedMarker,
@@ -19,7 +19,7 @@ from kspec.spec.transactions.partition import (
     start_verification,
     with_marker,
 )
-from kspec.spec.transactions.reading import aborted_between, committed_batches, last_stable_offset, on_high_watermark
+from kspec.spec.transactions.log.reading import aborted_between, committed_batches, last_stable_offset, on_high_watermark
 from kspec.spec.values import Epoch, Error, Offset, ProducerEpoch, ProducerId
 
 ONE, TWO = 1, 2

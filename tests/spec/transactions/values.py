@@ -16,8 +16,7 @@ from kspec.spec.transactions.effects import (
     SendMarkers,
     WaitingCompletion,
 )
-from kspec.spec.transactions.metadata import TransactionMetadata
-from kspec.spec.transactions.partition import (
+from kspec.spec.transactions.log.partition import (
     AbortedTransaction,
     CheckedBatch,
     EndedTransaction,
@@ -28,6 +27,7 @@ from kspec.spec.transactions.partition import (
     StartedVerification,
     Verification,
 )
+from kspec.spec.transactions.metadata import TransactionMetadata
 from kspec.spec.transactions.protocol import TransactionCoordinator, TransactionSettings
 from kspec.spec.transactions.records import record_of
 from kspec.spec.values import Epoch, Error, GroupId, Offset, ProducerEpoch, ProducerId, RequestNumber, TransactionalId

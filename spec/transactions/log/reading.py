@@ -1,6 +1,6 @@
 """Reading what is committed: how far a log is stable, which transactions in it are aborted, and what a consumer returns."""
 
-from kspec.spec.transactions.partition import (
+from kspec.spec.transactions.log.partition import (
     AbortedTransaction,
     LoggedBatch,
     LoggedMarker,

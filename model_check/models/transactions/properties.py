@@ -1,0 +1,188 @@
+"""The claims about transactions, as properties of the model."""
+
+from kspec.model_check.core.model import LivenessProperty, PropertyCase, when
+from kspec.model_check.core.temporal import weak
+from kspec.model_check.models.transactions.board import Board, place_of
+from kspec.model_check.models.transactions.values import PartitionLog, RecordOf, TransactionalProducer, Wish
+from kspec.spec.claims import claim
+from kspec.spec.transactions.effects import AppendTransaction, CoordinatedTransaction
+from kspec.spec.transactions.log.partition import LoggedBatch, LoggedMarker
+from kspec.spec.transactions.log.reading import aborted_between, committed_batches, last_stable_offset
+from kspec.spec.transactions.metadata import AT_REST, PREPARED
+from kspec.spec.transactions.protocol import TransactionProtocol
+from kspec.spec.values import LAST_PRODUCER_EPOCH, Error, Offset
+
+FENCED = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
+"""The errors by which a producer learns that it is fenced."""
+
+ASKED_TO_COMMIT = (Wish.COMMIT, Wish.COMMITTED)
+
+
+def add_properties(board: Board) -> None:
+    """Add all properties, and what shows that their premises can be met."""
+    model, slots = board.model, board.slots
+    logs = list(slots.partition.values())
+    producers = list(slots.producer.items())
+
+    def reads_only_committed(log: PartitionLog, *states: TransactionalProducer) -> bool:
+        return all(wish_for(one, states) in ASKED_TO_COMMIT for one in readable(board.protocol, log))
+
+    def keeps_committed(log: PartitionLog, *states: TransactionalProducer) -> bool:
+        return all(wish_for(one, states) != Wish.COMMITTED for one in ended(log, committed=False))
+
+    own = [slot for _, slot in producers]
+    model.always(
+        "OnlyCommittedIsRead",
+        [when(reads_only_committed, log, *own) for log in logs],
+        claim("OnlyCommittedIsRead", "transactions"),
+        "RecordIsRead",
+    )
+    model.always(
+        "CommittedIsKept",
+        [when(keeps_committed, log, *own) for log in logs],
+        claim("CommittedIsKept", "transactions"),
+        "CommitIsKnown",
+    )
+
+    def has_one_end(*all_logs: PartitionLog) -> bool:
+        committed = {one for log in all_logs for one in ended(log, committed=True)}
+        return committed.isdisjoint(one for log in all_logs for one in ended(log, committed=False))
+
+    model.always("OneEnd", [when(has_one_end, *logs)], claim("OneEnd", "transactions"), "RecordIsRead")
+    model.always(
+        "TransactionsApart",
+        [when(are_apart, log) for log in logs],
+        claim("TransactionsApart", "transactions"),
+        "RecordIsRead",
+    )
+    model.always(
+        "OpenIsKnown",
+        [
+            when(
+                lambda log, known, append, partition=partition: is_known(partition, log, known, append),
+                slot,
+                slots.coordinator,
+                slots.append,
+            )
+            for partition, slot in slots.partition.items()
+        ],
+        claim("OpenIsKnown", "transactions"),
+        "RecordIsRead",
+    )
+    model.always(
+        "StableIsDecided",
+        [when(lambda log: is_decided(board.protocol, log), log) for log in logs],
+        claim("StableIsDecided", "transactions"),
+        "RecordIsRead",
+    )
+    budgets = [name for name in ("timeouts", "late_requests") if name in slots.left]
+    allowed = [board.parameters[name] for name in budgets]
+    left = [slots.left[name] for name in budgets]
+
+    def fails_if_fenced(state: TransactionalProducer, *others: int) -> bool:
+        may_be_fenced = len(producers) > 1 or any(now < before for now, before in zip(others, allowed, strict=True))
+        return state.failed is None or (may_be_fenced and state.failed in FENCED)
+
+    model.always(
+        "FailsIfFenced",
+        [when(fails_if_fenced, slot, *left) for slot in own],
+        claim("FailsIfFenced", "transactions"),
+        "CommitIsKnown",
+    )
+    model.always(
+        "EpochWithinBounds",
+        [when(lambda known: known.metadata is None or has_epoch(known.metadata.producer_epoch), slots.coordinator)],
+        claim("EpochWithinBounds", "transactions"),
+    )
+    model.sometimes(
+        "RecordIsRead",
+        [when(lambda log: bool(readable(board.protocol, log)), log) for log in logs],
+        claim("RecordIsRead", "transactions"),
+    )
+    model.sometimes(
+        "CommitIsKnown",
+        [when(lambda state: Wish.COMMITTED in state.wishes, slot) for slot in own],
+        claim("CommitIsKnown", "transactions"),
+    )
+    _add_progress(board)
+
+
+def has_epoch(epoch: int) -> bool:
+    """Whether there is such an epoch."""
+    return epoch <= LAST_PRODUCER_EPOCH
+
+
+def wish_for(record: RecordOf, states: tuple[TransactionalProducer, ...]) -> Wish:
+    """The end that its producer has asked for, for the transaction of a record."""
+    return states[record.producer - 1].wishes[record.transaction - 1]
+
+
+def readable(protocol: TransactionProtocol, log: PartitionLog) -> tuple[RecordOf, ...]:
+    """The records that a consumer gets which reads what is committed, from the start."""
+    stable = last_stable_offset(protocol, log.transactions, Offset(0), log.end)
+    aborted = aborted_between(log.transactions.aborted, Offset(0), stable)
+    known = dict(log.placed())
+    return tuple(known[one.batch.base_offset] for one in committed_batches(log.entries[:stable], aborted))
+
+
+def ended(log: PartitionLog, committed: bool) -> tuple[RecordOf, ...]:
+    """The records whose transaction has this end in the log: by the first marker of their producer after them."""
+    found = []
+    for offset, record in log.placed():
+        entry = log.entries[offset]
+        assert isinstance(entry, LoggedBatch)
+        after = log.entries[offset:]
+        ends = [one for one in after if isinstance(one, LoggedMarker) and one.producer_id == entry.batch.producer_id]
+        if ends and ends[0].committed == committed:
+            found.append(record)
+    return tuple(found)
+
+
+def are_apart(log: PartitionLog) -> bool:
+    """Whether between two markers of a producer id there are records of one transaction alone."""
+    known = dict(log.placed())
+    open_now: dict[int, RecordOf] = {}
+    for offset, entry in enumerate(log.entries):
+        match entry:
+            case LoggedMarker():
+                open_now.pop(entry.producer_id, None)
+            case LoggedBatch():
+                record = known[Offset(offset)]
+                if open_now.setdefault(entry.batch.producer_id, record) != record:
+                    return False
+    return True
+
+
+def is_known(partition: int, log: PartitionLog, known: CoordinatedTransaction, append: AppendTransaction | None) -> bool:
+    """Whether the coordinator knows of each transaction that is open in the log, and so is going to end it."""
+    metadata = known.metadata
+    for one in log.transactions.ongoing:
+        is_there = metadata is not None and place_of(partition) in metadata.partitions
+        is_added = append is not None and place_of(partition) in append.target.partitions
+        if metadata is None or one.producer_id != metadata.producer_id or not (is_there or is_added):
+            return False
+    return True
+
+
+def is_decided(protocol: TransactionProtocol, log: PartitionLog) -> bool:
+    """Whether each record below the last stable offset has the end of its transaction after it."""
+    stable = last_stable_offset(protocol, log.transactions, Offset(0), log.end)
+    decided = (*ended(log, committed=True), *ended(log, committed=False))
+    return all(offset >= stable or record in decided for offset, record in log.placed())
+
+
+def _add_progress(board: Board) -> None:
+    """A transaction whose end is decided comes to its end."""
+    model, slots = board.model, board.slots
+    names = ("CommitRecord", "WriteMarker")
+    model.fairness += [weak(name, each=True) for name in names]
+    decided = when(lambda known: known.metadata is not None and known.metadata.state in PREPARED, slots.coordinator)
+    over = when(lambda known: known.metadata is not None and known.metadata.state in AT_REST, slots.coordinator)
+    model.liveness.append(
+        LivenessProperty(
+            "TransactionEnds",
+            "leads-to",
+            (PropertyCase("the transaction", ((decided,),), ((over,),)),),
+            claim("TransactionEnds", "transactions"),
+        )
+    )

@@ -1,0 +1,38 @@
+"""The parameters of the model."""
+
+from kspec.model_check.core.parameters import Parameter
+from kspec.spec.releases.transaction_mutants import TRANSACTION_MUTANTS
+from kspec.spec.releases.transactions import TRANSACTION_RELEASES
+from kspec.spec.values import LAST_PRODUCER_EPOCH
+
+VERSIONS = ("0", "1", "2")
+
+PARAMETERS = (
+    Parameter(
+        "release",
+        TRANSACTION_RELEASES[-1].name,
+        "the rules of coordinator and leaders: the first release of Kafka that has them",
+        choices=tuple(release.name for release in TRANSACTION_RELEASES),
+    ),
+    Parameter("transaction_version", "2", "transaction.version of the cluster and its producers", choices=VERSIONS),
+    Parameter("producers", 1, "incarnations of the producer, 1 to N, each of which may start", minimum=1),
+    Parameter("topic_partitions", 1, "partitions that are written to", minimum=1),
+    Parameter("transactions", 2, "how many transactions a producer may begin", minimum=1),
+    Parameter("records", 1, "how many records a producer may write to a partition in a transaction", minimum=1),
+    Parameter("aborts", True, "a producer may abort"),
+    Parameter("late_requests", 0, "how many requests on a broken connection may arrive all the same", minimum=0),
+    Parameter("disconnects", 0, "how often a connection may break, with a request or its answer", minimum=0),
+    Parameter("timeouts", 0, "how often a transaction may take too long", minimum=0),
+    Parameter("moves", 0, "how often another broker becomes the coordinator", minimum=0),
+    Parameter("refusals", 0, "how often the log of the coordinator may refuse a record", minimum=0),
+    Parameter("unknown_appends", 0, "how often a record may be committed after the coordinator has given it up", minimum=0),
+    Parameter("late_markers", 0, "how many markers may arrive, or be answered, late", minimum=0),
+    Parameter("leader_changes", 0, "how often a partition may get another leader", minimum=0),
+    Parameter("first_epoch", 0, "the epoch that the first producer gets", minimum=0, maximum=LAST_PRODUCER_EPOCH),
+    Parameter(
+        "mutant",
+        None,
+        "weaken one rule of coordinator or leaders",
+        choices=tuple(mutant.name for mutant in TRANSACTION_MUTANTS),
+    ),
+)

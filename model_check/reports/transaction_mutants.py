@@ -1,0 +1,93 @@
+"""The mutants of transactions: the model `transactions` with one rule weakened, and the property that fails."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kspec.model_check.core.exploration import Progress
+from kspec.model_check.reports.group_mutants import hunt_one_property
+from kspec.model_check.reports.mutants import Hunt, LivenessHunt, hunt_infinite_run, table_of_hunts
+from kspec.spec.mutation import Mutant
+from kspec.spec.releases.transaction_mutants import TRANSACTION_MUTANTS
+
+ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in TRANSACTION_MUTANTS}
+
+PLAIN: dict[str, Any] = {"transaction_version": "0"}
+"""Producers without version 2."""
+
+HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
+    "late-end-counts": ({"late_requests": 1}, "OnlyCommittedIsRead", 16),
+    "fence-keeps-epoch": ({**PLAIN, "producers": 2, "late_requests": 1, "transactions": 1}, "CommittedIsKept", 24),
+    "fence-bumps-twice": ({"first_epoch": 32765, "timeouts": 1}, "FailsIfFenced", 16),
+    "fence-never-rotates": ({"first_epoch": 32766, "timeouts": 2}, "OpenIsKnown", 23),
+    "pending-last": ({"first_epoch": 32766}, "FailsIfFenced", 17),
+    "overtaken-commit-invalid": ({"timeouts": 1}, "FailsIfFenced", 16),
+    "nothing-verified": ({**PLAIN, "late_requests": 1, "transactions": 1}, "OpenIsKnown", 15),
+    "any-guard": ({**PLAIN, "late_requests": 1, "disconnects": 1}, "TransactionsApart", 32),
+    "guard-before-epoch": ({"timeouts": 1}, "FailsIfFenced", 12),
+    "any-marker": ({"late_markers": 1}, "OnlyCommittedIsRead", 21),
+    "marker-not-earlier": ({"late_markers": 1}, "OnlyCommittedIsRead", 21),
+    "stable-though-open": ({}, "StableIsDecided", 8),
+}
+"""Mutants that violate a property of states: the bounds, the property, and the steps of the shortest run."""
+
+LIVENESS_HUNTS: dict[str, dict[str, Any]] = {
+    "markers-forgotten-by-id": {"moves": 1, "late_markers": 1},
+    "marker-strictly-later": {"late_markers": 1},
+}
+"""Mutants with which a transaction whose end is decided may never end: the bounds."""
+
+NOT_CAUGHT = {
+    "fence-each-time": "uses up epochs, of which there are more than any run of the model needs",
+    "end-of-later-epoch": "a producer of the model never has a later epoch than the coordinator",
+    "nobody-named": "a producer that is fenced in vain is fenced, too, when the other one starts",
+    "stale-append-counts": "a move of the coordinator refuses the record under way, so none is answered later",
+    "guard-dropped": "costs a request: the producer is told to abort, or writes once more",
+    "begins-anywhere": "a producer of the model has one record under way",
+    "any-coordinator": "before version 2 a late marker ends another transaction even of the same coordinator",
+    "stable-when-ended": "records of partitions are committed at once",
+}
+"""Mutants that no run of the model tells apart by what it violates, and why."""
+
+
+def is_listed(name: str) -> bool:
+    """Whether a hunt, or a reason why none catches it, is listed for a mutant."""
+    return name in HUNTS or name in LIVENESS_HUNTS or name in NOT_CAUGHT
+
+
+def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
+    """Explore one mutant up to a violation of the property that is known to fail. One that is not caught is not explored."""
+    mutant = ALL_MUTANTS[name]
+    if name in LIVENESS_HUNTS:
+        endless = LivenessHunt(LIVENESS_HUNTS[name], "TransactionEnds")
+        return hunt_infinite_run(mutant, endless, report, "transactions")
+    if name not in HUNTS:
+        return Hunt(mutant, {}, {}, 0, 0.0, NOT_CAUGHT[name])
+    bounds, prop, _ = HUNTS[name]
+    return hunt_one_property("transactions", mutant, bounds, prop, report)
+
+
+def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
+    """The hunts for these mutants, one after the other."""
+    for name in names or tuple(ALL_MUTANTS):
+        yield hunt(name, report)
+
+
+TRANSACTIONS_SECTION = "In the model of transactions"
+"""The title of the section of the page of mutants that is about the model `transactions`."""
+
+
+def as_markdown(done: list[Hunt]) -> str:
+    """The section of `docs/mutants.md` about the model of transactions."""
+    caught = [entry for entry in done if entry.caught]
+    lines = [
+        f"## {TRANSACTIONS_SECTION}",
+        "",
+        "Each rule of the transaction coordinator and of leaders weakened by itself, in the model",
+        "[`transactions`](transactions-model.md). Written by `kspec mutants --model transactions --write docs/mutants.md`,",
+        "which leaves the other sections.",
+        "",
+        f"{len(caught)} of {len(done)} are caught.",
+        "",
+        *table_of_hunts(done),
+    ]
+    return "\n".join(lines) + "\n"
