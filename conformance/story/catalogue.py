@@ -155,7 +155,17 @@ _STARTS = (
 
 _OF_GROUPS = "a story has load and faults of one partition, and no group of consumers"
 NOT_ON_PROCESSES: Mapping[str, str] = {
-    **dict.fromkeys(("lost-update", "assignment-that-was-taken-back", "commit-of-an-earlier-epoch"), _OF_GROUPS),
+    **dict.fromkeys(
+        (
+            "lost-update",
+            "assignment-that-was-taken-back",
+            "commit-of-an-earlier-epoch",
+            "partition-given-back",
+            "fenced-while-joining",
+            "member-without-a-client",
+        ),
+        _OF_GROUPS,
+    ),
     **dict.fromkeys(
         (
             "late-end-of-transaction",

@@ -19,8 +19,8 @@ from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.group_mutants import CONSUMER_MUTANTS, COORDINATOR_MUTANTS, HEARTBEAT_MUTANTS
 from kspec.spec.releases.kraft import KRAFT_RELEASES
 from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
-from kspec.spec.releases.transaction_mutants import TRANSACTION_MUTANTS
-from kspec.spec.releases.transactions import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.spec.releases.zookeeper import ZK_RELEASES
 
 Result = TypeVar("Result")

@@ -7,7 +7,7 @@ from kspec.model_check.core.exploration import Progress
 from kspec.model_check.reports.group_mutants import hunt_one_property
 from kspec.model_check.reports.mutants import Hunt, LivenessHunt, hunt_infinite_run, table_of_hunts
 from kspec.spec.mutation import Mutant
-from kspec.spec.releases.transaction_mutants import TRANSACTION_MUTANTS
+from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 
 ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in TRANSACTION_MUTANTS}
 

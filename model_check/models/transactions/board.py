@@ -20,8 +20,8 @@ from kspec.model_check.models.transactions.values import (
 from kspec.model_check.traces.encode import in_words
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnResponse
 from kspec.spec.mutation import weaken
-from kspec.spec.releases.transaction_mutants import TRANSACTION_MUTANTS
-from kspec.spec.releases.transactions import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.effects import (
     NO_REQUEST,

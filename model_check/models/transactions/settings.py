@@ -1,8 +1,8 @@
 """The parameters of the model."""
 
 from kspec.model_check.core.parameters import Parameter
-from kspec.spec.releases.transaction_mutants import TRANSACTION_MUTANTS
-from kspec.spec.releases.transactions import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.spec.values import LAST_PRODUCER_EPOCH
 
 VERSIONS = ("0", "1", "2")

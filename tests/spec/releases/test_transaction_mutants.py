@@ -6,8 +6,8 @@ from dataclasses import fields
 import pytest
 
 from kspec.spec.mutation import Mutant, weaken
-from kspec.spec.releases.transaction_mutants import TRANSACTION_MUTANTS
-from kspec.spec.releases.transactions import TRANSACTIONS_NEXT
+from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
+from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.spec.transactions.clients import ErrorMeaning, meaning_for_records, meaning_for_transaction
 from kspec.spec.transactions.protocol import TransactionProtocol
 from kspec.spec.values import LAST_PRODUCER_EPOCH, Error

@@ -7,7 +7,7 @@ from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnR
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest
 from kspec.spec.messages.transactions.write_txn_markers import MarkersWritten, TransactionMarker
-from kspec.spec.releases.transactions import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
 from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.adding import handle_add_offsets_to_txn, handle_add_partitions_to_txn
 from kspec.spec.transactions.appending import on_appended

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kspec.spec.releases.transactions import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
 from kspec.spec.transactions.appending import complete_if_written, on_appended
 from kspec.spec.transactions.effects import CoordinatedTransaction
 from kspec.spec.transactions.loading import check_coordinates, load_transaction, transaction_partition

@@ -4,7 +4,7 @@ import pytest
 
 from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.messages.transactions.write_txn_markers import TransactionMarker
-from kspec.spec.releases.transactions import TRANSACTION_RELEASES
+from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
 from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.log.partition import (
     NO_GUARD,

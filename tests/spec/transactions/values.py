@@ -7,7 +7,7 @@ from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnR
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 from kspec.spec.messages.transactions.write_txn_markers import MarkersWritten, TransactionMarker
-from kspec.spec.releases.transactions import TRANSACTIONS_4_3
+from kspec.spec.releases.transactions.history import TRANSACTIONS_4_3
 from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.effects import (
     AnswerTransaction,

@@ -1,0 +1,1 @@
+"""The history of transactions in Kafka, and the mutants of their rules."""
