@@ -172,6 +172,7 @@ NOT_ON_PROCESSES: Mapping[str, str] = {
             "hanging-transaction",
             "verified-too-early",
             "late-marker",
+            "torn-transaction",
             "overtaken-commit",
             "self-fencing-over-rotation",
             "fence-raises-epoch-twice",

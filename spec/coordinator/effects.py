@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kspec.spec.coordinator.records import GroupRecord
+from kspec.spec.coordinator.records import GroupRecord, TransactionalCommit
 from kspec.spec.messages.groups.consumer_group_describe import ConsumerGroupDescribeResponse
 from kspec.spec.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kspec.spec.messages.groups.delete_groups import DeleteGroupsResponse
@@ -16,8 +16,9 @@ from kspec.spec.messages.groups.offset_commit import OffsetCommitResponse
 from kspec.spec.messages.groups.offset_delete import OffsetDeleteResponse
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchResponse
 from kspec.spec.messages.groups.sync_group import SyncGroupResponse
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitResponse
 from kspec.spec.step import Reply
-from kspec.spec.values import RequestNumber
+from kspec.spec.values import ProducerEpoch, RequestNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,18 @@ class PersistRecords:
     """
 
     records: tuple[GroupRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PersistTransactionalOffsets:
+    """Append these offsets as one batch of a producer's transaction, verified and without a sequence number.
+
+    They count when the producer's marker commits them (`spec.coordinator.loading.replay_end_of_transaction`).
+    Kafka: `CoordinatorRuntime.scheduleTransactionalWriteOperation`.
+    """
+
+    producer_epoch: ProducerEpoch
+    commits: tuple[TransactionalCommit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,8 @@ GroupAnswer: TypeAlias = (
     | ListGroupsResponse
     | DeleteGroupsResponse
 )
+
+TransactionalOffsetsEffect: TypeAlias = PersistTransactionalOffsets | Reply[TxnOffsetCommitResponse]
 
 GroupEffect: TypeAlias = PersistRecords | AnswerMember | Reply[GroupAnswer]
 

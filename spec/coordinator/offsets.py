@@ -1,6 +1,8 @@
 """The handlers of offsets: commit, fetch, delete, and their end when nobody has needed them for long."""
 
-from kspec.spec.coordinator.effects import PersistRecords
+from functools import reduce
+
+from kspec.spec.coordinator.effects import PersistRecords, PersistTransactionalOffsets, TransactionalOffsetsEffect
 from kspec.spec.coordinator.group import (
     Group,
     GroupState,
@@ -12,11 +14,12 @@ from kspec.spec.coordinator.group import (
     is_subscribed,
     touched,
 )
-from kspec.spec.coordinator.loading import replay_all
+from kspec.spec.coordinator.loading import replay_all, replay_entry
 from kspec.spec.coordinator.modern.commits import check_commit_of_consumer, check_fetch_of_consumer, commits_partition
 from kspec.spec.coordinator.modern.group_steps import forgetting
+from kspec.spec.coordinator.modern.state import consumer_of
 from kspec.spec.coordinator.protocol import Coordinator
-from kspec.spec.coordinator.records import GroupRecord, OffsetCommitRecord, OffsetTombstone
+from kspec.spec.coordinator.records import GroupRecord, OffsetCommitRecord, OffsetTombstone, TransactionalCommit
 from kspec.spec.messages.groups.join_group import CONSUMER
 from kspec.spec.messages.groups.offset_commit import (
     DEFAULT_RETENTION,
@@ -32,8 +35,9 @@ from kspec.spec.messages.groups.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kspec.spec.step import Reply, Step
-from kspec.spec.values import NO_MEMBER_ID, NO_TOPIC_ID, Error, Instant, TimestampMs, TopicId
+from kspec.spec.values import NO_MEMBER_ID, NO_TOPIC_ID, Error, GroupId, Instant, TimestampMs, TopicId
 
 RESTS = frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE})
 
@@ -56,17 +60,7 @@ def handle_offset_commit(coordinator: Coordinator, group: Group, request: Offset
     expires = None if request.retention_ms == DEFAULT_RETENTION else _as_long(now.timestamp + request.retention_ms)
     errors = tuple(_check_offset(coordinator, group, request, offset) for offset in request.offsets)
     records = tuple(
-        OffsetCommitRecord(
-            request.group_id,
-            offset.topic,
-            offset.partition,
-            offset.offset,
-            offset.leader_epoch,
-            offset.metadata or "",
-            now.timestamp,
-            expires,
-            offset.topic_id,
-        )
+        _record_of(request.group_id, offset, now, expires)
         for offset, failed in zip(request.offsets, errors, strict=True)
         if failed == Error.NONE
     )
@@ -118,6 +112,88 @@ def commit_refused(request: OffsetCommitRequest, error: Error) -> OffsetCommitRe
     return OffsetCommitResponse(tuple(partitions))
 
 
+def handle_txn_offset_commit(
+    coordinator: Coordinator, group: Group, request: TxnOffsetCommitRequest, now: Instant
+) -> Step[Group, TransactionalOffsetsEffect]:
+    """Commit offsets in a transaction: they wait for its end, and a plain commit that comes later stays (`PendingOffset`).
+
+    Errors: those of `check_txn_commit`, of all partitions; of one `OFFSET_METADATA_TOO_LARGE`.
+
+    **Kafka:** `OffsetMetadataManager.commitTransactionalOffset`. **Leaves out:** that the broker has the transaction
+    verified before, as that of any batch (`spec.transactions.log.partition`).
+    """
+    error = check_txn_commit(coordinator, group, request)
+    limit = coordinator.settings.max_metadata_size
+    errors = tuple(error if error != Error.NONE else _check_metadata(limit, offset) for offset in request.offsets)
+    commits = tuple(
+        TransactionalCommit(request.producer_id, _record_of(request.group_id, offset, now))
+        for offset, failed in zip(request.offsets, errors, strict=True)
+        if failed == Error.NONE
+    )
+    answer = Reply(
+        TxnOffsetCommitResponse(
+            tuple(
+                PartitionError(offset.topic, offset.partition, failed, offset.topic_id)
+                for offset, failed in zip(request.offsets, errors, strict=True)
+            )
+        )
+    )
+    if not commits:
+        return Step(group, (answer,))
+    after = reduce(replay_entry, commits, group)
+    return Step(after, (PersistTransactionalOffsets(request.producer_epoch, commits), answer))
+
+
+def check_txn_commit(coordinator: Coordinator, group: Group, request: TxnOffsetCommitRequest) -> Error:
+    """Whether offsets may be committed in a transaction: by a member in its generation, or by who names no member.
+
+    A rebalance does not matter, since members fetch offsets that are stable alone.
+
+    Errors: `GROUP_ID_NOT_FOUND` and `STALE_MEMBER_EPOCH`, or for older clients `ILLEGAL_GENERATION`; those of
+    `check_member`; of a consumer group `UNKNOWN_MEMBER_ID`.
+
+    **Kafka:** `OffsetMetadataManager.validateTransactionalOffsetCommit`, `ClassicGroup.validateOffsetCommit`,
+    `ConsumerGroup.validateOffsetCommit`.
+    """
+    illegal = Error.ILLEGAL_GENERATION
+    if not exists(group):
+        missing = Error.GROUP_ID_NOT_FOUND if request.reports_missing_group else illegal
+        return Error.NONE if request.generation < 0 else missing
+    if request.generation < 0 and group.state == GroupState.EMPTY:
+        return Error.NONE
+    if group.consumer is not None:
+        member = consumer_of(group.consumer, request.member_id)
+        if member is None:
+            return Error.UNKNOWN_MEMBER_ID
+        tells_stale = request.reports_missing_group and member.classic is None
+        stale = Error.STALE_MEMBER_EPOCH if tells_stale else illegal
+        return Error.NONE if int(request.generation) == member.epoch else stale
+    if request.generation < 0 and request.member_id == NO_MEMBER_ID and request.instance_id is None:
+        return Error.NONE
+    error = check_member(group, request.member_id, request.instance_id)
+    if error != Error.NONE:
+        return error
+    is_present = coordinator.protocol.is_present_generation(request.generation, group.generation)
+    return Error.NONE if is_present else illegal
+
+
+def _record_of(
+    group_id: GroupId, offset: OffsetToCommit, now: Instant, expires: TimestampMs | None = None
+) -> OffsetCommitRecord:
+    """The record of an offset that is committed now."""
+    return OffsetCommitRecord(
+        group_id,
+        offset.topic,
+        offset.partition,
+        offset.offset,
+        offset.leader_epoch,
+        offset.metadata or "",
+        now.timestamp,
+        expires,
+        offset.topic_id,
+    )
+
+
 def _as_long(time: int) -> TimestampMs:
     """A time (ms) as a Java `long` holds it: one beyond the end of all times lies before their beginning, and is over.
 
@@ -127,12 +203,17 @@ def _as_long(time: int) -> TimestampMs:
 
 
 def _check_offset(coordinator: Coordinator, group: Group, request: OffsetCommitRequest, offset: OffsetToCommit) -> Error:
-    units = len((offset.metadata or "").encode("utf-16-le", "surrogatepass")) // 2
-    if units > coordinator.settings.max_metadata_size:
-        return Error.OFFSET_METADATA_TOO_LARGE
+    error = _check_metadata(coordinator.settings.max_metadata_size, offset)
+    if error != Error.NONE:
+        return error
     if group.consumer is None or not group.consumer.members:
         return Error.NONE
     return commits_partition(coordinator, group.consumer, request, offset)
+
+
+def _check_metadata(limit: int, offset: OffsetToCommit) -> Error:
+    units = len((offset.metadata or "").encode("utf-16-le", "surrogatepass")) // 2
+    return Error.OFFSET_METADATA_TOO_LARGE if units > limit else Error.NONE
 
 
 def _store(group: Group, records: tuple[GroupRecord, ...], *answers: Reply) -> GroupStep:  # type: ignore[type-arg]

@@ -14,6 +14,7 @@ PLAIN: dict[str, Any] = {"transaction_version": "0"}
 VERSION_1: dict[str, Any] = {"transaction_version": "1"}
 VERSION_2: dict[str, Any] = {"transaction_version": "2"}
 ABA: dict[str, Any] = {**PLAIN, **LATE, "disconnects": 1}
+TWO_PARTITIONS: dict[str, Any] = {"topic_partitions": 2}
 LAST_EPOCH: dict[str, Any] = {"first_epoch": 32766}
 
 TRANSACTION_STUDIES = (
@@ -116,6 +117,29 @@ TRANSACTION_STUDIES = (
             " only where none is open, since then it is repeated."
         ),
         repaired=Configuration(MODEL, {"release": "4.2", "late_markers": 1}),
+    ),
+    Study(
+        name="torn-transaction",
+        title="A transaction is committed in one partition and aborted in another",
+        summary="a late marker commits one partition of the next transaction, which is aborted",
+        reference="KIP-890, KIP-1228",
+        setup=(
+            "One producer, two partitions, transaction version 1. All transactions of a producer have one epoch, and so have"
+            " their markers. A coordinator that loses the connection to a leader sends its marker again."
+        ),
+        failing=Configuration(MODEL, {**VERSION_1, **TWO_PARTITIONS, "late_markers": 1}),
+        invariant="OneEnd",
+        outcome=(
+            "The first transaction is committed. In the second one the producer writes to both partitions. A copy of the"
+            " first marker arrives at one of them, and commits what is there. The producer aborts, and the other partition has"
+            " the marker of that. Of one transaction half is read, and half is not."
+        ),
+        rules=(ends_earlier,),
+        repair=(
+            "In version 2 each transaction has an epoch of its own, and a leader takes no marker whose epoch is that of the"
+            " transaction which is open."
+        ),
+        repaired=Configuration(MODEL, {**VERSION_2, **TWO_PARTITIONS, "late_markers": 1}),
     ),
     Study(
         name="overtaken-commit",

@@ -16,7 +16,7 @@ def check_commit_of_consumer(protocol: CoordinatorProtocol, group: ConsumerGroup
     Errors: `UNKNOWN_MEMBER_ID`, `UNSUPPORTED_VERSION` (before v9), `STALE_MEMBER_EPOCH`, or of a member that speaks the
     classic protocol `ILLEGAL_GENERATION`.
 
-    **Kafka:** `ConsumerGroup.validateOffsetCommit`. **Leaves out:** TxnOffsetCommit.
+    **Kafka:** `ConsumerGroup.validateOffsetCommit`; of TxnOffsetCommit `check_txn_commit`.
     """
     member = consumer_of(group, request.member_id)
     if member is None:

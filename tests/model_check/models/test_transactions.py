@@ -54,6 +54,7 @@ def test_a_late_end_ends_a_later_transaction_before_version_2(version: str) -> N
 
 def test_before_version_2_a_late_marker_does_as_well() -> None:
     assert violations({**PLAIN, "late_markers": 1}, "OnlyCommittedIsRead") == {"OnlyCommittedIsRead": 23}
+    assert violations({**PLAIN, "late_markers": 1, "topic_partitions": 2}, "OneEnd") == {"OneEnd": 36}
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from kspec.spec.coordinator.effects import PersistTransactionalOffsets
 from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kspec.spec.messages.transactions.write_txn_markers import MarkersWritten, TransactionMarker
 from kspec.spec.releases.transactions.history import TRANSACTIONS_4_3
 from kspec.spec.topics import TopicPartition
@@ -65,6 +67,9 @@ TRANSACTION_VALUES: tuple[Any, ...] = (
     TransactionCoordinator(TRANSACTIONS_4_3),
     TransactionSettings(),
     Verification(P, 1, 0, E, True),
+    PersistTransactionalOffsets(E, ()),
+    TxnOffsetCommitRequest(T, GroupId("g"), P, E, ()),
+    TxnOffsetCommitResponse(()),
     WaitingCompletion(Epoch(0), METADATA),
     record_of(METADATA, 2),
 )
