@@ -143,9 +143,9 @@ class Board:
             coordinator=model.slot("coordinator", known, party=COORDINATOR),
             append=optional("append", AppendTransaction, None, COORDINATOR),
             log=model.slot("stateLog", record, holds=TransactionRecord | None, party=COORDINATOR, words=_in_words_if_any),
-            marker={one: optional("marker", SentMarker, one, COORDINATOR) for one in self.partitions},
+            marker={one: optional(f"marker {one}", SentMarker, None, COORDINATOR) for one in self.partitions},
             late_marker={
-                one: optional("lateMarker", SentMarker, one, COORDINATOR)
+                one: optional(f"lateMarker {one}", SentMarker, None, COORDINATOR)
                 for one in self.partitions
                 if parameters["late_markers"]
             },

@@ -131,8 +131,8 @@ TRANSACTION_STUDIES = (
         invariant="OneEnd",
         outcome=(
             "The first transaction is committed. In the second one the producer writes to both partitions. A copy of the"
-            " first marker arrives at one of them, and commits what is there. The producer aborts, and the other partition has"
-            " the marker of that. Of one transaction half is read, and half is not."
+            " first marker arrives at one of them, and commits what is there. The producer aborts, and the other partition"
+            " has the marker of that. Of one transaction half is read, and half is not."
         ),
         rules=(ends_earlier,),
         repair=(
