@@ -7,7 +7,7 @@ matter. Where the sentence differs for a subject, the claim stands once more, wi
 from typing import Literal, NamedTuple
 
 Subject = Literal[
-    "kafka", "published", "async-isr", "messages", "controller", "shutdown", "group", "transactions", "clusters"
+    "kafka", "published", "async-isr", "messages", "controller", "shutdown", "group", "transactions", "quorum", "clusters"
 ]
 """The models by family, and simulated clusters."""
 
@@ -65,6 +65,18 @@ CLAIMS = (
     StatedClaim("TransactionEnds", "a transaction whose end is decided comes to it"),
     StatedClaim("RecordIsRead", "a record is read that is committed"),
     StatedClaim("CommitIsKnown", "a producer knows that its transaction is committed"),
+    StatedClaim("ElectionSafety", "each epoch has one leader at most"),
+    StatedClaim("VotesOnce", "no replica votes for two candidates in an epoch"),
+    StatedClaim("LeaderCompleteness", "the newest leader holds every record that was ever committed", "quorum"),
+    StatedClaim("CommittedIsFinal", "no two replicas ever take different records at an offset for committed"),
+    StatedClaim(
+        "HighWatermarkGrows",
+        "the newest leader's high watermark is unknown, or not below what was ever committed",
+        "quorum",
+    ),
+    StatedClaim("NoIllegalState", "no replica meets what its protocol excludes, and so stops for good"),
+    StatedClaim("TwoEpochsHaveLeaders", "leaders have been elected in two epochs"),
+    StatedClaim("RecordIsCommitted", "a record is committed that a leader was asked to append"),
     StatedClaim("TypeOk", "every value is of its type and within its bounds"),
     StatedClaim(
         "TypeOk",

@@ -11,6 +11,7 @@ from typing import Any
 
 from kspec.model_check.reports.group_mutants import GROUP_SECTION
 from kspec.model_check.reports.mutants import ALL_MUTANTS, SECTION
+from kspec.model_check.reports.quorum_mutants import QUORUM_SECTION
 from kspec.model_check.reports.sections import section_of, with_section
 from kspec.model_check.reports.transaction_mutants import TRANSACTIONS_SECTION
 from tests.places import DOCS, REPOSITORY
@@ -27,9 +28,10 @@ HEAD = """\
 # Mutants
 
 You want to know whether a rule is needed, and what notices that it is wrong. A *mutant* is a release in which one rule of
-broker or controller is weakened, of the coordinator of groups and consumers, or of transactions. Sections:
-[in the model](#in-the-model), [in the model of a group](#in-the-model-of-a-group),
-[in the model of transactions](#in-the-model-of-transactions), [in simulated clusters](#in-simulated-clusters),
+broker or controller is weakened, of the coordinator of groups and consumers, of transactions, or of the quorum of
+controllers. Sections: [in the model](#in-the-model), [in the model of a group](#in-the-model-of-a-group),
+[in the model of transactions](#in-the-model-of-transactions), [in the model of the quorum](#in-the-model-of-the-quorum),
+[in simulated clusters](#in-simulated-clusters),
 [in clusters of processes](#in-clusters-of-processes). The table is about brokers and controllers.
 [Planted bugs](planted-bugs.md) are small errors made by operators, without a meaning. The mutants of the published models
 are in [models](models.md#mutants), and what the proofs say in [proofs](proofs.md).
@@ -137,6 +139,7 @@ def composed(page: str) -> str:
         section_of(page, SECTION),
         section_of(page, GROUP_SECTION),
         section_of(page, TRANSACTIONS_SECTION),
+        section_of(page, QUORUM_SECTION),
         clusters.page(clusters.known()),
         processes.page(processes.known()),
     ):

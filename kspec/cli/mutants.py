@@ -12,7 +12,7 @@ from kspec.cli.statuses import ALL_HOLD, VIOLATED
 from kspec.cli.terminal.output import Output, OutputFolder
 from kspec.model_check.extras import MissingExtraError
 
-MODELS_WITH_MUTANTS = ("kafka", "group", "transactions")
+MODELS_WITH_MUTANTS = ("kafka", "group", "transactions", "quorum")
 
 
 @click.command()
@@ -35,25 +35,28 @@ def mutants(
 ) -> int:
     """Weaken each rule of broker and controller, or those NAMED, and see which property of model kafka catches it.
 
-    With --model group the rules of group coordinator and consumers, with --model transactions those of transactions.
+    With --model group the rules of group coordinator and consumers, with --model transactions those of transactions, with
+    --model quorum those of the quorum of controllers.
 
     Exit status: 0 if every mutant is caught that is not known to get through, 1 if not.
     """
-    from kspec.model_check.reports import group_mutants, transaction_mutants
+    from kspec.model_check.reports import group_mutants, quorum_mutants, transaction_mutants
     from kspec.model_check.reports import mutants as of_kafka
 
-    found: Any = {"group": group_mutants, "transactions": transaction_mutants}.get(model, of_kafka)
+    own: Any = {"group": group_mutants, "transactions": transaction_mutants, "quorum": quorum_mutants}
+    module = own.get(model, of_kafka)
+    found = module if module is of_kafka else module.CATALOGUE
     if model != "kafka" and engine == "spark":
         raise click.UsageError("engine spark hunts the mutants of model kafka")
 
     for name in names:
-        if name not in found.ALL_MUTANTS:
-            raise unknown(f"there is no mutant {name!r}", name, found.ALL_MUTANTS, f"kspec models {model}")
-    unlisted = [name for name in names or found.ALL_MUTANTS if not found.is_listed(name)]
+        if name not in module.ALL_MUTANTS:
+            raise unknown(f"there is no mutant {name!r}", name, module.ALL_MUTANTS, f"kspec models {model}")
+    unlisted = [name for name in names or module.ALL_MUTANTS if not found.is_listed(name)]
     if unlisted:
         raise click.UsageError(
             f"nothing says where mutant {unlisted[0]!r} is caught: add it to HUNTS, LIVENESS_HUNTS or NOT_CAUGHT"
-            f" in {found.__name__.removeprefix('kspec.').replace('.', '/')}.py"
+            f" in {module.__name__.removeprefix('kspec.').replace('.', '/')}.py"
         )
     page = Output(file)
     done = []

@@ -19,6 +19,8 @@ from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.group_mutants import CONSUMER_MUTANTS, COORDINATOR_MUTANTS, HEARTBEAT_MUTANTS
 from kspec.spec.releases.kraft import KRAFT_RELEASES
 from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
+from kspec.spec.releases.quorum import QUORUM_RELEASES
 from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
 from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.spec.releases.zookeeper import ZK_RELEASES
@@ -41,6 +43,7 @@ FAMILIES = (
     Family("consumer", CONSUMER_PROTOCOLS, CONSUMER_MUTANTS),
     Family("consumer, KIP-848", HEARTBEAT_PROTOCOLS, HEARTBEAT_MUTANTS),
     Family("transactions", TRANSACTION_RELEASES, TRANSACTION_MUTANTS),
+    Family("quorum of controllers", QUORUM_RELEASES, QUORUM_MUTANTS),
     Family("controller on ZooKeeper", ZK_RELEASES, ()),
     Family("published", (TRUNCATE_TO_HW, KIP_101, KIP_279, KIP_320_FIRST_TRY, KIP_320), MUTANTS),
     Family("published, async-isr", (ASYNC_ISR,), ISR_MUTANTS),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from kspec.model_check.core.model import Model
 from kspec.model_check.core.parameters import Parameter, resolve
-from kspec.model_check.models import controller, group, kafka, messages, published, shutdown, transactions
+from kspec.model_check.models import controller, group, kafka, messages, published, quorum, shutdown, transactions
 from kspec.model_check.models import words as words  # makes traces know the words of values
 from kspec.model_check.models.group.settings import PARAMETERS as GROUP_PARAMETERS
 from kspec.model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
@@ -14,6 +14,8 @@ from kspec.model_check.models.kafka.settings import defaults_with
 from kspec.model_check.models.messages.settings import PARAMETERS as MESSAGES_PARAMETERS
 from kspec.model_check.models.published import async_isr
 from kspec.model_check.models.published.settings import PARAMETERS, QUIRKS, TRUNCATION
+from kspec.model_check.models.quorum.settings import PARAMETERS as QUORUM_PARAMETERS
+from kspec.model_check.models.quorum.settings import defaults_with as quorum_defaults_with
 from kspec.model_check.models.transactions.settings import PARAMETERS as TRANSACTIONS_PARAMETERS
 from kspec.spec.published.versions import ASYNC_ISR, KIP_101, KIP_279, KIP_320, KIP_320_FIRST_TRY, TRUNCATE_TO_HW, Protocol
 
@@ -117,6 +119,14 @@ MODELS = {
             TRANSACTIONS_PARAMETERS,
             {},
             partial(transactions.build, "transactions"),
+        ),
+        ModelEntry(
+            "quorum",
+            "the quorum of controllers (KRaft), 2.8 to 4.4 and repaired: who leads, and what is committed",
+            QUORUM_PARAMETERS,
+            {},
+            partial(quorum.build, "quorum"),
+            quorum_defaults_with,
         ),
     )
 }

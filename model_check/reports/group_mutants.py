@@ -1,13 +1,9 @@
 """The mutants of group coordinator and consumers: the model `group` with one rule weakened, and the property that fails."""
 
-from collections.abc import Callable, Iterator, Mapping
-from time import monotonic
+from collections.abc import Mapping
 from typing import Any
 
-from kspec.model_check.core.exploration import Limits, Progress, uninterrupted
-from kspec.model_check.engines.explorer import explorer
-from kspec.model_check.models import MODELS
-from kspec.model_check.reports.mutants import Hunt, LivenessHunt, hunt_infinite_run, table_of_hunts
+from kspec.model_check.reports.mutant_catalogue import MutantCatalogue
 from kspec.spec.mutation import Mutant
 from kspec.spec.releases.group_mutants import CONSUMER_MUTANTS, COORDINATOR_MUTANTS, HEARTBEAT_MUTANTS
 
@@ -71,58 +67,17 @@ NOT_CAUGHT = {
 """Mutants that no run of the model tells apart by what it violates, and why."""
 
 
-def is_listed(name: str) -> bool:
-    """Whether a hunt, or a reason why none catches it, is listed for a mutant."""
-    return name in HUNTS or name in LIVENESS_HUNTS or name in NOT_CAUGHT
-
-
-def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
-    """Explore one mutant up to a violation of the property that is known to fail. One that is not caught is not explored."""
-    mutant = ALL_MUTANTS[name]
-    if name in LIVENESS_HUNTS:
-        return hunt_infinite_run(mutant, LivenessHunt(LIVENESS_HUNTS[name], "RebalanceEnds"), report, "group")
-    if name not in HUNTS:
-        return Hunt(mutant, {}, {}, 0, 0.0, NOT_CAUGHT[name])
-    bounds, prop, _ = HUNTS[name]
-    return hunt_one_property("group", mutant, bounds, prop, report)
-
-
-def hunt_one_property(
-    model_name: str,
-    mutant: Mutant,
-    bounds: Mapping[str, Any],
-    prop: str,
-    report: Callable[[Progress], None] | None = None,
-) -> Hunt:
-    """Explore a model with a mutant up to a violation of the property that is known to fail."""
-    model, began = MODELS[model_name].build({**bounds, "mutant": mutant.name}), monotonic()
-    properties = [one for one in model.properties if one.name == prop]
-    result = uninterrupted(explorer()(model, properties, Limits(report=report)))
-    found = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in result.verdicts if verdict.violated}
-    return Hunt(mutant, bounds, found, result.distinct_states, monotonic() - began)
-
-
-def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
-    """The hunts for these mutants, one after the other."""
-    for name in names or tuple(ALL_MUTANTS):
-        yield hunt(name, report)
-
-
 GROUP_SECTION = "In the model of a group"
 """The title of the section of the page of mutants that is about the model `group`."""
 
-
-def as_markdown(done: list[Hunt]) -> str:
-    """The section of `docs/mutants.md` about the model of a group."""
-    caught = [entry for entry in done if entry.caught]
-    lines = [
-        f"## {GROUP_SECTION}",
-        "",
-        "Each rule of the group coordinator and of consumers weakened by itself, in the model [`group`](group-model.md).",
-        "Written by `kspec mutants --model group --write docs/mutants.md`, which leaves the other sections.",
-        "",
-        f"{len(caught)} of {len(done)} are caught.",
-        "",
-        *table_of_hunts(done),
-    ]
-    return "\n".join(lines) + "\n"
+CATALOGUE = MutantCatalogue(
+    model="group",
+    mutants=ALL_MUTANTS,
+    hunted=HUNTS,
+    not_caught=NOT_CAUGHT,
+    title=GROUP_SECTION,
+    about="Each rule of the group coordinator and of consumers weakened by itself, in the model [`group`](group-model.md).",
+    hunted_for_ever=LIVENESS_HUNTS,
+    liveness="RebalanceEnds",
+)
+"""All of them."""

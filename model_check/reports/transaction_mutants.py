@@ -1,11 +1,9 @@
 """The mutants of transactions: the model `transactions` with one rule weakened, and the property that fails."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from kspec.model_check.core.exploration import Progress
-from kspec.model_check.reports.group_mutants import hunt_one_property
-from kspec.model_check.reports.mutants import Hunt, LivenessHunt, hunt_infinite_run, table_of_hunts
+from kspec.model_check.reports.mutant_catalogue import MutantCatalogue
 from kspec.spec.mutation import Mutant
 from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 
@@ -49,45 +47,17 @@ NOT_CAUGHT = {
 """Mutants that no run of the model tells apart by what it violates, and why."""
 
 
-def is_listed(name: str) -> bool:
-    """Whether a hunt, or a reason why none catches it, is listed for a mutant."""
-    return name in HUNTS or name in LIVENESS_HUNTS or name in NOT_CAUGHT
-
-
-def hunt(name: str, report: Callable[[Progress], None] | None = None) -> Hunt:
-    """Explore one mutant up to a violation of the property that is known to fail. One that is not caught is not explored."""
-    mutant = ALL_MUTANTS[name]
-    if name in LIVENESS_HUNTS:
-        endless = LivenessHunt(LIVENESS_HUNTS[name], "TransactionEnds")
-        return hunt_infinite_run(mutant, endless, report, "transactions")
-    if name not in HUNTS:
-        return Hunt(mutant, {}, {}, 0, 0.0, NOT_CAUGHT[name])
-    bounds, prop, _ = HUNTS[name]
-    return hunt_one_property("transactions", mutant, bounds, prop, report)
-
-
-def hunts(names: tuple[str, ...], report: Callable[[Progress], None] | None = None) -> Iterator[Hunt]:
-    """The hunts for these mutants, one after the other."""
-    for name in names or tuple(ALL_MUTANTS):
-        yield hunt(name, report)
-
-
 TRANSACTIONS_SECTION = "In the model of transactions"
 """The title of the section of the page of mutants that is about the model `transactions`."""
 
-
-def as_markdown(done: list[Hunt]) -> str:
-    """The section of `docs/mutants.md` about the model of transactions."""
-    caught = [entry for entry in done if entry.caught]
-    lines = [
-        f"## {TRANSACTIONS_SECTION}",
-        "",
-        "Each rule of the transaction coordinator and of leaders weakened by itself, in the model",
-        "[`transactions`](transactions-model.md). Written by `kspec mutants --model transactions --write docs/mutants.md`,",
-        "which leaves the other sections.",
-        "",
-        f"{len(caught)} of {len(done)} are caught.",
-        "",
-        *table_of_hunts(done),
-    ]
-    return "\n".join(lines) + "\n"
+CATALOGUE = MutantCatalogue(
+    model="transactions",
+    mutants=ALL_MUTANTS,
+    hunted=HUNTS,
+    not_caught=NOT_CAUGHT,
+    title=TRANSACTIONS_SECTION,
+    about="Each rule of transactions weakened by itself, in the model [`transactions`](transactions-model.md).",
+    hunted_for_ever=LIVENESS_HUNTS,
+    liveness="TransactionEnds",
+)
+"""All of them."""

@@ -186,6 +186,7 @@ ROOMY: Mapping[str, Mapping[str, Any]] = {
     },
     "group": {"moves": 1, "disconnects": 1, "leaves": 1, "expiries": 1, "lives": 2, "generations": 4},
     "transactions": {"late_requests": 1, "timeouts": 1, "moves": 1, "late_markers": 1, "leader_changes": 1},
+    "quorum": {"restarts": 1, "power_losses": 1, "resignations": 1, "lost_answers": 1},
     "truncate-to-hw": {"restarts": 1, "power_losses": 1},
     "kip-101": {"restarts": 1, "power_losses": 1},
     "kip-279": {"restarts": 1, "power_losses": 1},

@@ -9,7 +9,7 @@ from kspec.spec.values import NO_LEADER, NO_REPLICA, BrokerId, Epoch, Offset, Re
 
 def leads_again(leader: BrokerId, voted: ReplicaKey, own: ReplicaKey) -> VoterRole:
     """A replica that led leads again in the same epoch when it starts."""
-    return VoterRole.LEADER if leader == own.id else epochs.resigned_if_it_led(leader, voted, own)
+    return VoterRole.LEADER if leader == own.id else epochs.follower_if_it_knew_who_led(leader, voted, own)
 
 
 def stands_without_majority(role: VoterRole) -> VoterRole:

@@ -24,6 +24,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "shutdown": {},
     "group": {},
     "transactions": {"transaction_version": "0"},
+    "quorum": {"servers": 2},
 }
 """The models, each within bounds that let its whole graph be explored."""
 

@@ -16,14 +16,13 @@ from kspec.model_check.models import MODELS
 from kspec.model_check.models.group.values import member_id
 from kspec.model_check.reports.group_mutants import (
     ALL_MUTANTS,
+    CATALOGUE,
     COOPERATIVE,
     HUNTS,
     KAFKAS,
     LIVENESS_HUNTS,
     MODERN,
     NOT_CAUGHT,
-    hunt,
-    is_listed,
 )
 from tests.limits.marks import marked
 from tests.model_check.commands import Command
@@ -200,15 +199,15 @@ def test_with_a_mutant_a_rebalance_may_never_end(name: str) -> None:
 
 def test_every_mutant_is_caught_or_explained() -> None:
     assert len(ALL_MUTANTS) >= 20
-    assert all(map(is_listed, ALL_MUTANTS))
+    assert all(map(CATALOGUE.is_listed, ALL_MUTANTS))
     assert ALL_MUTANTS.keys() == HUNTS.keys() | LIVENESS_HUNTS.keys() | NOT_CAUGHT.keys()
 
 
 def test_a_hunt_says_what_it_finds() -> None:
-    found = hunt("free-though-owned")
+    found = CATALOGUE.hunt("free-though-owned")
     assert (found.caught_by, found.loop) == ({"ExclusiveAssignment": 4}, None)
-    assert not hunt("own-pending-not-free").caught
-    assert hunt("step-on-committed").loop == 0
+    assert not CATALOGUE.hunt("own-pending-not-free").caught
+    assert CATALOGUE.hunt("step-on-committed").loop == 0
 
 
 @pytest.mark.slow

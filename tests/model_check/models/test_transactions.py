@@ -10,7 +10,7 @@ from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.graphs.edges import state_graph
 from kspec.model_check.graphs.liveness import check_liveness
 from kspec.model_check.models import MODELS
-from kspec.model_check.reports.transaction_mutants import ALL_MUTANTS, HUNTS, LIVENESS_HUNTS, NOT_CAUGHT, hunt, is_listed
+from kspec.model_check.reports.transaction_mutants import ALL_MUTANTS, CATALOGUE, HUNTS, LIVENESS_HUNTS, NOT_CAUGHT
 
 PLAIN: dict[str, Any] = {"transaction_version": "0"}
 COUNTS: list[tuple[dict[str, Any], int, int]] = [
@@ -95,10 +95,10 @@ def test_a_mutant_keeps_a_transaction_from_its_end(name: str) -> None:
 
 
 def test_every_mutant_has_a_hunt_or_a_reason() -> None:
-    assert all(is_listed(name) for name in ALL_MUTANTS)
+    assert all(CATALOGUE.is_listed(name) for name in ALL_MUTANTS)
     assert set(HUNTS) | set(LIVENESS_HUNTS) | set(NOT_CAUGHT) == set(ALL_MUTANTS)
     assert not set(HUNTS) & set(NOT_CAUGHT)
-    assert hunt("stable-when-ended").not_caught_because == NOT_CAUGHT["stable-when-ended"]
+    assert CATALOGUE.hunt("stable-when-ended").not_caught_because == NOT_CAUGHT["stable-when-ended"]
 
 
 def test_actions_read_what_they_say() -> None:

@@ -1,0 +1,179 @@
+"""Actions of one server: its time ends, it appends, resigns, stops and starts, loses what was not flushed, or its disk."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kspec.model_check.core.model import REFUSED, Arrow, Effect, Event, Note, Slot, then
+from kspec.model_check.models.quorum.board import NOW, Board, directory_of
+from kspec.model_check.models.quorum.exchanges import answered, handled, kind_of, request_to
+from kspec.model_check.models.quorum.values import StepOutcome, VoterServer
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.quorum.effects import LogCommitted, LogFlushed
+from kspec.spec.quorum.elections import on_timeout
+from kspec.spec.quorum.leading import append, on_resignation
+from kspec.spec.quorum.replica import NO_ELECTION
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.step import Send, Step
+from kspec.spec.values import NO_EPOCH, BrokerId, Offset, Record
+
+Outcomes = tuple[StepOutcome, ...]
+
+
+def add_disturbances(board: Board) -> None:
+    """Add what happens on one server."""
+    parameters = board.parameters
+    longest = parameters["max_epoch"] + parameters["records"]
+    for one in board.ids:
+        _add_timeout(board, one)
+        if parameters["records"]:
+            _add_append(board, one)
+        if parameters["resignations"]:
+            _add_resignation(board, one)
+        if parameters["restarts"]:
+            _add_restart(board, one)
+        if parameters["wipes"]:
+            _add_wipe(board, one)
+        if parameters["power_losses"]:
+            for kept in range(longest):
+                _add_power_loss(board, one, Offset(kept))
+            if parameters["records"]:
+                _add_power_loss_while_appending(board, one)
+                for other in board.ids:
+                    if other != one:
+                        _add_power_loss_after_answer(board, one, other)
+
+
+def _add(
+    board: Board, name: str, one: BrokerId, what: str, decide: Callable[[VoterServer], StepOutcome | None], **other: Any
+) -> None:
+    def outcome(server: VoterServer) -> Outcomes | None:
+        found = None if server.halted is not None else decide(server)
+        return None if found is None else (found,)
+
+    arguments = {"server": one, **other.get("arguments", {})}
+    after = board.outcomes(name, arguments, outcome, board.slots.server[one])
+    board.add(name, arguments, after, (one,), [Note(one, what)], spends=other.get("spends", ""))
+
+
+def _add_timeout(board: Board, one: BrokerId) -> None:
+    """A timer ends: that of an election, of fetches, or of asking."""
+
+    def time_out(server: VoterServer) -> StepOutcome | None:
+        step = on_timeout(board.servers[one], server.replica, NOW)
+        return None if step.state is server.replica else board.taken(one, server, step)
+
+    _add(board, "TimeOut", one, "its time is over", time_out)
+
+
+def _add_resignation(board: Board, one: BrokerId) -> None:
+    def resign(server: VoterServer) -> StepOutcome | None:
+        if server.replica.role != VoterRole.LEADER:
+            return None
+        return board.taken(one, server, on_resignation(board.servers[one], server.replica, NOW))
+
+    _add(board, "Resign", one, "resigns", resign, spends="resignations")
+
+
+# ---- appending
+
+
+def _add_append(board: Board, one: BrokerId) -> None:
+    server, left = board.slots.server[one], board.slots.left["records"]
+
+    def outcome(leader: VoterServer, number: int) -> Outcomes | None:
+        if leader.halted is not None or leader.replica.role != VoterRole.LEADER or number == 0:
+            return None
+        step = append(board.servers[one], leader.replica, _records(board, leader, number), NOW)
+        return (board.taken(one, leader, step),)
+
+    after = board.outcomes("Append", {"server": one}, outcome, server, left)
+    board.add("Append", {"server": one}, after, (one,), [Note(one, "appends a record")], spends="records")
+
+
+def _records(board: Board, leader: VoterServer, left: int) -> tuple[Record, ...]:
+    return (Record(board.parameters["records"] - left, leader.replica.election.epoch),)
+
+
+# ---- stopping and starting
+
+
+def _on_disk(log: RecordLog, kept: Offset) -> RecordLog:
+    """The log that a server finds: an epoch without a record is not in it."""
+    return log.truncate_to(kept)._replace(opened_epoch=NO_EPOCH)
+
+
+def _again(board: Board, one: BrokerId, server: VoterServer, kept: Offset) -> StepOutcome:
+    replica, flushed = server.replica, min(server.flushed, kept)
+    log = _on_disk(replica.local.log, kept)
+    return board.started(one, log, replica.directory, replica.election, flushed)._replace(forgets=True)
+
+
+def _add_restart(board: Board, one: BrokerId) -> None:
+    def restart(server: VoterServer) -> StepOutcome:
+        return _again(board, one, server, server.replica.local.log.end_offset)
+
+    _add(board, "Restart", one, "stops and starts again", restart, spends="restarts")
+
+
+def _add_power_loss(board: Board, one: BrokerId, kept: Offset) -> None:
+    def lose(server: VoterServer) -> StepOutcome | None:
+        end = server.replica.local.log.end_offset
+        is_possible = server.flushed <= kept <= end
+        return _again(board, one, server, kept) if is_possible else None
+
+    what = f"loses what is not flushed, from {kept} on, and starts again"
+    _add(board, "LosePower", one, what, lose, spends="power_losses", arguments={"kept": kept})
+
+
+def _add_power_loss_while_appending(board: Board, one: BrokerId) -> None:
+    """Power fails while a leader appends: what comes before the flush has happened, and nothing of it is on the disk."""
+    server, records, left = board.slots.server[one], board.slots.left["records"], board.slots.left["power_losses"]
+
+    def outcome(leader: VoterServer, number: int) -> Outcomes | None:
+        if leader.halted is not None or leader.replica.role != VoterRole.LEADER or number == 0:
+            return None
+        step = append(board.servers[one], leader.replica, _records(board, leader, number), NOW)
+        before_flush = step.effects[: step.effects.index(LogFlushed())]
+        committed = tuple(effect for effect in before_flush if isinstance(effect, LogCommitted))
+        told = board.taken(one, leader, Step(step.state, committed))
+        return (_again(board, one, leader, leader.flushed)._replace(committed=told.committed),)
+
+    arguments, more = {"server": one}, [_spending(left)]
+    after = board.outcomes("LosePowerWhileAppending", arguments, outcome, server, records)
+    what = "loses power before it flushes what it appends, and starts again"
+    board.add("LosePowerWhileAppending", arguments, after, (one,), [Note(one, what)], more, spends="records")
+
+
+def _spending(left: Slot) -> Effect:
+    return then(left, lambda number: number - 1 if number else REFUSED, left)
+
+
+def _add_power_loss_after_answer(board: Board, one: BrokerId, other: BrokerId) -> None:
+    """Power fails while a leader appends, after a fetch that waited for the record is answered, and before it flushes."""
+    servers, left = board.slots.server, board.slots.left
+
+    def outcome(leader: VoterServer, follower: VoterServer, number: int) -> Outcomes | None:
+        request = request_to(board, other, follower, one)
+        leads = leader.halted is None and leader.replica.role == VoterRole.LEADER
+        if not leads or number == 0 or request is None or kind_of(request) != "Fetch":
+            return None
+        step = append(board.servers[one], leader.replica, _records(board, leader, number), NOW)
+        told = handled(board, one, leader._replace(replica=step.state), request)
+        if told.answer is None:
+            return None
+        fetched = answered(board, other, follower, Send(one, request), told.answer, True)
+        return (_again(board, one, leader, leader.flushed), fetched)
+
+    arguments, more, name = {"server": one, "asked": other}, [_spending(left["power_losses"])], "LosePowerAfterAnswer"
+    after = board.outcomes(name, arguments, outcome, servers[one], servers[other], left["records"])
+    events: list[Event] = [Arrow(one, other, "a record"), Note(one, "loses power before it flushes that, and starts again")]
+    board.add(name, arguments, after, (one, other), events, more, spends="records")
+
+
+def _add_wipe(board: Board, one: BrokerId) -> None:
+    def wipe(server: VoterServer) -> StepOutcome:
+        life = server.replica.directory[0] + 1
+        started = board.started(one, EMPTY_LOG, directory_of(life), NO_ELECTION, Offset(0))
+        return started._replace(forgets=True)
+
+    _add(board, "LoseDisk", one, "starts again with an empty disk", wipe, spends="wipes")

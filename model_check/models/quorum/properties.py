@@ -1,0 +1,106 @@
+"""The claims about the quorum, as properties of the model."""
+
+from itertools import combinations
+
+from kspec.model_check.core.model import when
+from kspec.model_check.models.quorum.board import Board
+from kspec.model_check.models.quorum.values import CommittedLog, ElectedLeader, VoterServer
+from kspec.spec.claims import claim
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.values import NO_VALUE, UNKNOWN_OFFSET, Offset
+
+Elected = frozenset[ElectedLeader]
+
+
+def add_properties(board: Board) -> None:
+    """Add all properties, and what shows that their premises can be met."""
+    model, slots = board.model, board.slots
+    servers = list(slots.server.values())
+    model.always(
+        "ElectionSafety", [when(is_one_each, slots.elected)], claim("ElectionSafety", "quorum"), "TwoEpochsHaveLeaders"
+    )
+    model.always(
+        "VotesOnce",
+        [when(lambda cast: not cast.is_second, cast) for cast in slots.cast.values()],
+        claim("VotesOnce", "quorum"),
+        "TwoEpochsHaveLeaders",
+    )
+    model.always(
+        "SameEpochSameRecords",
+        [when(match_in_epochs, one, other) for one, other in combinations(servers, 2)],
+        claim("SameEpochSameRecords", "quorum"),
+        "TwoEpochsHaveLeaders",
+    )
+    model.always(
+        "LeaderCompleteness",
+        [when(holds_committed, server, slots.elected, slots.committed) for server in servers],
+        claim("LeaderCompleteness", "quorum"),
+        "RecordIsCommitted",
+    )
+    model.always(
+        "CommittedIsFinal",
+        [when(lambda committed: not committed.is_torn, slots.committed)],
+        claim("CommittedIsFinal", "quorum"),
+        "RecordIsCommitted",
+    )
+    model.always(
+        "HighWatermarkGrows",
+        [when(knows_committed, server, slots.elected, slots.committed) for server in servers],
+        claim("HighWatermarkGrows", "quorum"),
+        "RecordIsCommitted",
+    )
+    model.always(
+        "NoIllegalState",
+        [when(lambda server: server.halted is None, server) for server in servers],
+        claim("NoIllegalState", "quorum"),
+        "TwoEpochsHaveLeaders",
+    )
+    model.sometimes(
+        "TwoEpochsHaveLeaders",
+        [when(lambda elected: len({leader.epoch for leader in elected}) > 1, slots.elected)],
+        claim("TwoEpochsHaveLeaders", "quorum"),
+    )
+    model.sometimes("RecordIsCommitted", [when(has_record, slots.committed)], claim("RecordIsCommitted", "quorum"))
+
+
+def is_one_each(elected: Elected) -> bool:
+    """Whether each epoch has one leader at most."""
+    return len({leader.epoch for leader in elected}) == len(elected)
+
+
+def match_in_epochs(one: VoterServer, other: VoterServer) -> bool:
+    """Whether two logs agree up to the last record of one epoch at one offset."""
+    first, second = one.replica.local.log, other.replica.local.log
+    return _last_common(first, second) <= first.agreement_end(second)
+
+
+def _last_common(first: RecordLog, second: RecordLog) -> int:
+    """The offset after the last one at which both logs have a record of the same epoch; 0 if there is none."""
+    end = min(first.end_offset, second.end_offset)
+    same = [offset + 1 for offset in range(end) if first.epoch_at(Offset(offset)) == second.epoch_at(Offset(offset))]
+    return max(same, default=0)
+
+
+def is_newest_leader(server: VoterServer, elected: Elected) -> bool:
+    """Whether a server leads, and nobody has been elected in a later epoch."""
+    replica = server.replica
+    newest = max((leader.epoch for leader in elected), default=replica.election.epoch)
+    return replica.role == VoterRole.LEADER and replica.election.epoch >= newest
+
+
+def holds_committed(server: VoterServer, elected: Elected, committed: CommittedLog) -> bool:
+    """Whether the newest leader holds all that was ever committed."""
+    records = committed.records
+    return not is_newest_leader(server, elected) or server.replica.local.log.records[: len(records)] == records
+
+
+def knows_committed(server: VoterServer, elected: Elected, committed: CommittedLog) -> bool:
+    """Whether the newest leader's high watermark, once it has one, is not below what was ever committed."""
+    known = server.replica.high_watermark
+    return not is_newest_leader(server, elected) or known == UNKNOWN_OFFSET or known >= len(committed.records)
+
+
+def has_record(committed: CommittedLog) -> bool:
+    """Whether a record is committed that is not the first one of an epoch."""
+    return any(record.value != NO_VALUE for record in committed.records)

@@ -1,0 +1,64 @@
+"""The mutants of the quorum of controllers: the model `quorum` with one rule weakened, and the property that fails."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kspec.model_check.reports.mutant_catalogue import MutantCatalogue
+from kspec.spec.mutation import Mutant
+from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
+
+ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in QUORUM_MUTANTS}
+
+OLDER: dict[str, Any] = {"release": "3.9", "records": 0}
+"""Elections that nobody asks about before: fewer states."""
+
+HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
+    "forgets-vote": ({}, "VotesOnce", 7),
+    "leads-again": ({"power_losses": 1}, "SameEpochSameRecords", 4),
+    "commits-at-epoch-start": (
+        {**OLDER, "max_epoch": 4, "answer_size": 1, "lost_answers": 1},
+        "LeaderCompleteness",
+        12,
+    ),
+    "never-flushes": ({"power_losses": 1}, "LeaderCompleteness", 9),
+    "same-epoch-after-resignation": ({"resignations": 1}, "NoIllegalState", 7),
+    "votes-again": ({}, "ElectionSafety", 6),
+    "votes-for-itself": ({}, "VotesOnce", 4),
+    "counts-parted": ({**OLDER, "max_epoch": 3}, "LeaderCompleteness", 8),
+    "keeps-high-watermark": ({}, "HighWatermarkGrows", 11),
+    "longest-log-wins": ({**OLDER, "max_epoch": 3}, "LeaderCompleteness", 9),
+    "late-answers-count": ({"late_answers": 1}, "NoIllegalState", 7),
+}
+"""Mutants that violate a property of states: the bounds, the property, and the steps of the shortest run."""
+
+NOT_CAUGHT = {
+    "follower-forgets-vote": (
+        "a follower knows who leads, and votes for nobody in that epoch, whether it waits, asks, or starts again; up to"
+        " 3.9 it forgets its vote"
+    ),
+    "no-check-quorum": "costs time: a leader that nobody fetches from commits nothing, and answers nobody",
+    "counts-leader-always": "the voter set of the model is fixed, so its leader is a voter",
+    "promises-while-following": "costs time: a leader that serves is deposed by who cannot reach it",
+    "truncates-committed": "no leader lacks what is committed, so none asks for that, as long as no disk is lost",
+    "votes-by-id": (
+        "where directories are known, a replica with another one is no voter, and stands for nothing; where they are not, a"
+        " disk that is lost breaks elections anyhow"
+    ),
+    "stands-without-majority": "costs time: a replica that nobody would vote for deposes a leader that serves",
+}
+"""Mutants that no run of the model tells apart by what it violates, and why."""
+
+QUORUM_SECTION = "In the model of the quorum"
+"""The title of the section of the page of mutants that is about the model `quorum`."""
+
+CATALOGUE = MutantCatalogue(
+    model="quorum",
+    mutants=ALL_MUTANTS,
+    hunted=HUNTS,
+    not_caught=NOT_CAUGHT,
+    title=QUORUM_SECTION,
+    about="Each rule of the quorum of controllers weakened by itself, in the model [`quorum`](quorum-model.md).",
+    hunted_for_ever={},
+    symmetry=True,
+)
+"""All of them."""

@@ -1,0 +1,154 @@
+"""The model of the quorum: what holds within which bounds, what does not, and which mutants it finds."""
+
+from typing import Any
+
+import pytest
+
+from kspec.model_check.core.audit import audit, reachable_states
+from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.symmetry import Symmetry
+from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.models import MODELS
+from kspec.model_check.models.quorum.board import directory_of
+from kspec.model_check.models.quorum.words import in_words
+from kspec.model_check.reports.quorum_mutants import ALL_MUTANTS, CATALOGUE, HUNTS, NOT_CAUGHT
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
+from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
+from kspec.spec.values import BrokerId, Epoch, ReplicaKey
+from tests.limits.marks import marked
+
+OLDER = {"release": "3.9"}
+NEXT = {"release": "next"}
+
+COUNTS: list[tuple[dict[str, Any], int, int, int]] = [
+    ({**NEXT, "servers": 1, "power_losses": 1}, 6, 6, 5),
+    ({**OLDER, "servers": 2}, 87, 169, 208),
+    ({"servers": 2, "resignations": 1}, 367, 732, 1_299),
+    ({"max_epoch": 1}, 3_266, 19_496, 20_238),
+    (OLDER, 5_326, 31_677, 26_801),
+    ({**OLDER, "max_epoch": 3, "records": 0}, 12_957, 77_203, 67_659),
+    ({**NEXT, "max_epoch": 1, "restarts": 1, "resignations": 1}, 18_348, 109_888, 133_456),
+    ({**OLDER, "lost_answers": 1}, 19_181, 114_432, 120_546),
+    ({**OLDER, "restarts": 1}, 30_513, 182_190, 164_526),
+    ({**OLDER, "power_losses": 1}, 32_389, 193_332, 171_762),
+    ({**OLDER, "late_answers": 1}, 46_546, 278_622, 263_718),
+    ({}, 56_853, 340_338, 361_627),
+    ({**OLDER, "late_requests": 1}, 167_251, 0, 992_432),
+    ({"resignations": 1}, 158_460, 0, 1_045_296),
+    ({"lost_answers": 1}, 204_991, 0, 1_573_772),
+    ({**NEXT, "restarts": 1}, 224_308, 0, 1_587_296),
+    ({**NEXT, "late_answers": 1}, 559_542, 3_355_810, 3_858_139),
+]
+"""Bounds within which everything holds; states up to renaming and all of them (0: not said), and transitions."""
+
+
+def violations(parameters: dict[str, Any], *names: str) -> dict[str, int]:
+    """The properties of these names that are violated, each with the steps of a shortest run."""
+    model = MODELS["quorum"].build({**MODELS["quorum"].defaults(parameters), **parameters})
+    properties = [prop for prop in model.properties if prop.name in names]
+    found = explore(model, properties, Limits(), symmetry=Symmetry(model))
+    return {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in found.verdicts if verdict.violated}
+
+
+SAFETY = (
+    "ElectionSafety",
+    "VotesOnce",
+    "SameEpochSameRecords",
+    "LeaderCompleteness",
+    "CommittedIsFinal",
+    "HighWatermarkGrows",
+)
+
+
+@pytest.mark.parametrize("row", marked(COUNTS, slow=COUNTS[7:], nightly=COUNTS[11:]))
+def test_everything_holds_within_these_bounds(row: tuple[dict[str, Any], int, int, int]) -> None:
+    parameters, states, represented, transitions = row
+    model = MODELS["quorum"].build(parameters)
+    found = explore(model, model.properties, Limits(), symmetry=Symmetry(model))
+    assert found.complete
+    assert [verdict.prop.name for verdict in found.verdicts if verdict.violated] == []
+    assert (found.distinct_states, found.transitions) == (states, transitions)
+    assert represented in (0, found.represented)
+
+
+def test_without_symmetry_there_are_as_many_states_as_it_represents() -> None:
+    model = MODELS["quorum"].build({"servers": 2, "resignations": 1})
+    found = explore(model, model.properties, Limits())
+    assert found.distinct_states == 732
+
+
+def test_what_the_model_shows_to_be_possible() -> None:
+    model = MODELS["quorum"].build(OLDER)
+    found = explore(model, model.properties, Limits(), symmetry=Symmetry(model))
+    steps = {verdict.prop.name: len(verdict.trace or ()) - 1 for verdict in found.verdicts if verdict.trace}
+    assert steps == {"TwoEpochsHaveLeaders": 4, "RecordIsCommitted": 5}
+
+
+# ---- defects of Apache Kafka, and what a lost disk does
+
+
+def test_a_controller_that_lost_an_election_stops_when_it_starts_again() -> None:
+    """Since 4.0 a follower keeps its vote for itself, and stands again in an epoch that has a leader."""
+    assert violations({"restarts": 1, "records": 0}, "NoIllegalState") == {"NoIllegalState": 9}
+    assert violations({**OLDER, "restarts": 1, "records": 0}, "NoIllegalState") == {}
+
+
+def test_a_controller_that_is_alone_loses_a_committed_record_with_its_power() -> None:
+    alone = {"servers": 1, "power_losses": 1}
+    assert violations(alone, "LeaderCompleteness") == {"LeaderCompleteness": 1}
+    assert violations({**alone, **NEXT}, *SAFETY) == {}
+
+
+def test_a_lost_disk_breaks_elections_unless_directories_are_known() -> None:
+    lost = {**OLDER, "wipes": 1, "records": 0}
+    assert violations({**lost, "without_directories": True}, "ElectionSafety") == {"ElectionSafety": 5}
+    assert violations({**lost, "without_directories": True}, "LeaderCompleteness") == {"LeaderCompleteness": 8}
+    assert violations(lost, *SAFETY) == {}
+
+
+def test_a_leader_that_lost_its_disk_is_told_that_it_leads() -> None:
+    assert violations({**OLDER, "wipes": 1, "records": 0}, "NoIllegalState") == {"NoIllegalState": 5}
+
+
+# ---- mutants
+
+
+def test_every_mutant_is_caught_or_explained() -> None:
+    assert ALL_MUTANTS.keys() == HUNTS.keys() | NOT_CAUGHT.keys()
+    assert not HUNTS.keys() & NOT_CAUGHT.keys()
+    assert all(map(CATALOGUE.is_listed, ALL_MUTANTS))
+
+
+@pytest.mark.parametrize("name", marked(HUNTS, slow=["commits-at-epoch-start"]))
+def test_a_mutant_is_caught(name: str) -> None:
+    bounds, prop, steps = HUNTS[name]
+    assert violations({**bounds, "mutant": name}, prop) == {prop: steps}
+
+
+def test_one_that_is_not_caught_is_not_explored() -> None:
+    assert not CATALOGUE.hunt("no-check-quorum").caught
+    assert CATALOGUE.hunt("votes-for-itself").caught_by == {"VotesOnce": 4}
+
+
+# ---- the model itself
+
+
+def test_the_model_reads_and_writes_what_it_declares() -> None:
+    everything = {"restarts": 1, "power_losses": 1, "wipes": 1, "resignations": 1, "lost_answers": 1}
+    model = MODELS["quorum"].build({**everything, "late_requests": 1, "late_answers": 1, "servers": 2})
+    assert audit(model, most=60).findings == []
+
+
+def test_states_are_told_in_words() -> None:
+    parameters = {**OLDER, "late_requests": 1, "late_answers": 1, "wipes": 1, "without_directories": True}
+    model = MODELS["quorum"].build({**parameters, "servers": 2, "mutant": "late-answers-count"})
+    told = {in_words(value) for state in _some_states(model) for value in state}
+    for words in ("leader in epoch 1", "has votes of {1}", "Fetch at 0 in epoch", "has stopped: ", "forgotten"):
+        assert any(words in one for one in told), words
+    assert in_words(ReplicaKey(BrokerId(2), directory_of(2))) == "2 (disk 2)"
+    assert in_words(EndQuorumEpochRequest(Epoch(3), BrokerId(1))) == "EndQuorumEpoch 3"
+    assert in_words(BeginQuorumEpochRequest(Epoch(3), BrokerId(1))) == "BeginQuorumEpoch 3"
+
+
+def _some_states(model: Any) -> list[Any]:
+    return reachable_states(model, 400, seed=2)
