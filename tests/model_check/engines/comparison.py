@@ -31,7 +31,7 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("transactions", {"late_requests": 1}),
     ("transactions", {"transaction_version": "0", "late_requests": 1}),
     ("quorum", {"servers": 2, "resignations": 1}),
-    ("quorum", {"servers": 2, "release": "3.9", "power_losses": 1, "late_requests": 1, "late_answers": 1}),
+    ("quorum", {"servers": 2, "release": "3.9", "power_losses": 1, "late_answers": 1}),
     ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),
     (
         "messages",

@@ -10,10 +10,11 @@ from kspec.model_check.core.symmetry import Symmetry
 from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.models import MODELS
 from kspec.model_check.models.quorum.board import directory_of
-from kspec.model_check.models.quorum.words import in_words
 from kspec.model_check.reports.quorum_mutants import ALL_MUTANTS, CATALOGUE, HUNTS, NOT_CAUGHT
+from kspec.model_check.traces.encode import in_words
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
+from kspec.spec.quorum.effects import IllegalState
 from kspec.spec.values import BrokerId, Epoch, ReplicaKey
 from tests.limits.marks import marked
 
@@ -143,8 +144,10 @@ def test_states_are_told_in_words() -> None:
     parameters = {**OLDER, "late_requests": 1, "late_answers": 1, "wipes": 1, "without_directories": True}
     model = MODELS["quorum"].build({**parameters, "servers": 2, "mutant": "late-answers-count"})
     told = {in_words(value) for state in _some_states(model) for value in state}
-    for words in ("leader in epoch 1", "has votes of {1}", "Fetch at 0 in epoch", "has stopped: ", "forgotten"):
+    for words in ("leader in epoch 1", "has votes of {1}", "Fetch at 0 in epoch", "forgotten"):
         assert any(words in one for one in told), words
+    server = model.initial[model.slot_named("server[1]").position]._replace(halted=IllegalState.TWO_LEADERS)
+    assert in_words(server) == "has stopped: another leader in the same epoch"
     assert in_words(ReplicaKey(BrokerId(2), directory_of(2))) == "2 (disk 2)"
     assert in_words(EndQuorumEpochRequest(Epoch(3), BrokerId(1))) == "EndQuorumEpoch 3"
     assert in_words(BeginQuorumEpochRequest(Epoch(3), BrokerId(1))) == "BeginQuorumEpoch 3"
