@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kspec.model_check.reports.group_mutants import GROUP_SECTION
+from kspec.model_check.reports.catalogues.group import GROUP_SECTION
+from kspec.model_check.reports.catalogues.quorum import QUORUM_SECTION
+from kspec.model_check.reports.catalogues.transactions import TRANSACTIONS_SECTION
 from kspec.model_check.reports.mutants import ALL_MUTANTS, SECTION
-from kspec.model_check.reports.quorum_mutants import QUORUM_SECTION
 from kspec.model_check.reports.sections import section_of, with_section
-from kspec.model_check.reports.transaction_mutants import TRANSACTIONS_SECTION
 from tests.places import DOCS, REPOSITORY
 from tests.trials.faults import mutants as processes
 from tests.trials.simulated import mutants as clusters

@@ -40,10 +40,10 @@ def mutants(
 
     Exit status: 0 if every mutant is caught that is not known to get through, 1 if not.
     """
-    from kspec.model_check.reports import group_mutants, quorum_mutants, transaction_mutants
     from kspec.model_check.reports import mutants as of_kafka
+    from kspec.model_check.reports.catalogues import group, quorum, transactions
 
-    own: Any = {"group": group_mutants, "transactions": transaction_mutants, "quorum": quorum_mutants}
+    own: Any = {"group": group, "transactions": transactions, "quorum": quorum}
     module = own.get(model, of_kafka)
     found = module if module is of_kafka else module.CATALOGUE
     if model != "kafka" and engine == "spark":

@@ -14,7 +14,7 @@ from kspec.model_check.graphs.edges import state_graph
 from kspec.model_check.graphs.liveness import check_liveness
 from kspec.model_check.models import MODELS
 from kspec.model_check.models.group.values import member_id
-from kspec.model_check.reports.group_mutants import (
+from kspec.model_check.reports.catalogues.group import (
     ALL_MUTANTS,
     CATALOGUE,
     COOPERATIVE,

@@ -10,7 +10,7 @@ from kspec.model_check.core.symmetry import Symmetry
 from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.models import MODELS
 from kspec.model_check.models.quorum.board import directory_of
-from kspec.model_check.reports.quorum_mutants import ALL_MUTANTS, CATALOGUE, HUNTS, NOT_CAUGHT
+from kspec.model_check.reports.catalogues.quorum import ALL_MUTANTS, CATALOGUE, HUNTS, NOT_CAUGHT
 from kspec.model_check.traces.encode import in_words
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest

@@ -10,7 +10,7 @@ from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.graphs.edges import state_graph
 from kspec.model_check.graphs.liveness import check_liveness
 from kspec.model_check.models import MODELS
-from kspec.model_check.reports.transaction_mutants import ALL_MUTANTS, CATALOGUE, HUNTS, LIVENESS_HUNTS, NOT_CAUGHT
+from kspec.model_check.reports.catalogues.transactions import ALL_MUTANTS, CATALOGUE, HUNTS, LIVENESS_HUNTS, NOT_CAUGHT
 
 PLAIN: dict[str, Any] = {"transaction_version": "0"}
 COUNTS: list[tuple[dict[str, Any], int, int]] = [

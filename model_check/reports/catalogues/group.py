@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kspec.model_check.reports.mutant_catalogue import MutantCatalogue
+from kspec.model_check.reports.catalogues.catalogue import MutantCatalogue
 from kspec.spec.mutation import Mutant
 from kspec.spec.releases.group_mutants import CONSUMER_MUTANTS, COORDINATOR_MUTANTS, HEARTBEAT_MUTANTS
 

@@ -1,0 +1,1 @@
+"""Catalogues of mutants: where each mutant of a model is caught."""
