@@ -8,7 +8,6 @@ from kspec.model_check.models import MODELS
 from tests.limits.marks import marked
 from tests.model_check.toy import counters
 
-
 ROOMY: dict[str, dict[str, int]] = {"transactions": {"late_requests": 1}}
 """The bounds of models that have too few states without any."""
 
