@@ -32,7 +32,7 @@ def add_producers(board: Board) -> None:
             if not board.client_level:
                 _add_adding(board, producer, partition)
             _add_writing(board, producer, partition)
-        for committed in (True, False) if board.parameters["aborts"] else (True,):
+        for committed in (True, False):
             _add_ending(board, producer, committed)
         _add_receiving(board, producer)
         if board.parameters["disconnects"]:

@@ -19,7 +19,6 @@ PARAMETERS = (
     Parameter("topic_partitions", 1, "partitions that are written to", minimum=1),
     Parameter("transactions", 2, "how many transactions a producer may begin", minimum=1),
     Parameter("records", 1, "how many records a producer may write to a partition in a transaction", minimum=1),
-    Parameter("aborts", True, "a producer may abort"),
     Parameter("late_requests", 0, "how many requests on a broken connection may arrive all the same", minimum=0),
     Parameter("disconnects", 0, "how often a connection may break, with a request or its answer", minimum=0),
     Parameter("timeouts", 0, "how often a transaction may take too long", minimum=0),
