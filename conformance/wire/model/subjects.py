@@ -7,6 +7,7 @@ from kspec.conformance.wire.model.fetches.sizes import SIZES
 from kspec.conformance.wire.model.fetches.waiting import WAITING
 from kspec.conformance.wire.model.frames import FRAMES
 from kspec.conformance.wire.model.groups.consumers import CONSUMERS, CONSUMERS_OFFSETS, STATIC_CONSUMERS
+from kspec.conformance.wire.model.groups.conversion import CONVERSION
 from kspec.conformance.wire.model.groups.deleted_topics import OFFSETS_OF_DELETED
 from kspec.conformance.wire.model.groups.members import MEMBERS, SESSION_LIMITS, STATIC_MEMBERS
 from kspec.conformance.wire.model.groups.offsets import MEMBERS_AGAIN, OFFSETS, OFFSETS_AGAIN
@@ -54,5 +55,6 @@ SUBJECTS = (
     CONSUMERS,
     STATIC_CONSUMERS,
     CONSUMERS_OFFSETS,
+    CONVERSION,
     METADATA,
 )

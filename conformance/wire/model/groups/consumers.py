@@ -4,7 +4,7 @@ The rules of coordinators differ from release to release. A run goes through all
 newest, and `since` the first from which on all give the same answer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kspec.conformance.wire.exchange import Constraint, Exchange, Hole, NotEmpty, RequestFields, equals
@@ -143,34 +143,42 @@ def _move(
         joined = getattr(answer, "member_epoch", 0)
         is_first = view.first is None and joined > 0
         error, constraints, outcome = told(answer, view._replace(first=joined) if is_first else view)
-        pause = _pause_ms(view.group, step.state)
+        pause = pause_ms(view.group, step.state)
         exchange = Exchange(asked.fields, outcome, error, constraints=constraints, pause_ms=pause)
         if is_first:
             others = tuple(one for one in constraints if one.path != "member_epoch")
             kept = ((FIRST_EPOCH, "member_epoch"),)
             exchange = exchange._replace(constraints=(*others, NotEmpty("member_epoch")), kept=kept)
-        return exchange, _long_assigned(step.state), joined if is_first else view.first
+        return exchange, long_assigned(step.state), joined if is_first else view.first
 
     def take(protocol: BrokerProtocol, state: GroupByRelease) -> MoveResult | None:
         found = [exchange_in(state, number) for number in range(len(state.groups))]
-        newest = found[-1][0]
-        if newest is None:
+        exchange = alike_since([one for one, _, _ in found])
+        if exchange is None:
             return None
-        pause = max(exchange.pause_ms for exchange, _, _ in found if exchange is not None)
-        since_release = None
-        for (exchange, _, _), (release, _) in zip(reversed(found), reversed(COORDINATORS[: len(found)]), strict=True):
-            if exchange is None or exchange._replace(pause_ms=newest.pause_ms) != newest:
-                break
-            since_release = release
         known = all(first is not None for _, _, first in found)
         first = tuple(one for _, _, one in found if one is not None) if known else ()
         after = GroupByRelease(tuple(group for _, group, _ in found), first)
-        return MoveResult(after, newest._replace(since=since_release, pause_ms=pause))
+        return MoveResult(after, exchange)
 
     return Move(name, words, handler, promise, take)
 
 
-def _pause_ms(before: Group, after: Group) -> int:
+def alike_since(found: Sequence[Exchange | None]) -> Exchange | None:
+    """The exchange with the newest of the first coordinators, from the release on that has the same answer."""
+    newest = found[-1]
+    if newest is None:
+        return None
+    since_release = None
+    for exchange, (release, _) in zip(reversed(found), reversed(COORDINATORS[: len(found)]), strict=True):
+        if exchange is None or exchange._replace(pause_ms=newest.pause_ms) != newest:
+            break
+        since_release = release
+    pause = max(exchange.pause_ms for exchange in found if exchange is not None)
+    return newest._replace(since=since_release, pause_ms=pause)
+
+
+def pause_ms(before: Group, after: Group) -> int:
     """The time that passes before a request that computes a target."""
     epochs = [one.consumer.assignment_epoch if one.consumer is not None else 0 for one in (before, after)]
     if epochs[0] == epochs[1]:
@@ -178,7 +186,7 @@ def _pause_ms(before: Group, after: Group) -> int:
     return INTERVAL_MS if epochs[0] else HEARD_MS
 
 
-def _long_assigned(group: Group) -> Group:
+def long_assigned(group: Group) -> Group:
     """The group when its target has been in force for a while, by `Exchange.pause_ms`."""
     consumer = group.consumer
     return group if consumer is None else group._replace(consumer=consumer._replace(assigned_at_ms=TimestampMs(0)))
@@ -238,13 +246,14 @@ def _answered(answer: ConsumerGroupHeartbeatResponse, view: GroupView) -> Answer
         error,
         equals("member_id", str(answer.member_id)),
         equals("member_epoch", view.epoch(answer.member_epoch)),
-        *_assigned("assignment", given),
+        *assignment_told("assignment", given),
     )
     outcome = "as before" if given is None else f"{len(given)} of {PARTITIONS} partitions"
     return Error.NONE, constraints, outcome
 
 
-def _assigned(path: str, given: frozenset[TopicIdPartition] | None) -> tuple[Constraint, ...]:
+def assignment_told(path: str, given: frozenset[TopicIdPartition] | None) -> tuple[Constraint, ...]:
+    """The field of an answer that has an assignment."""
     if given is None:
         return (equals(path, None),)
     inside = f"{path}.topic_partitions[0].partitions"
@@ -418,8 +427,8 @@ def _member_described(member: DescribedConsumer, view: GroupView) -> tuple[Const
         equals(f"{where}.member_id", str(member.member_id)),
         equals(f"{where}.instance_id", member.instance_id),
         equals(f"{where}.member_epoch", view.epoch(member.member_epoch)),
-        *_assigned(f"{where}.assignment", frozenset(member.assignment)),
-        *_assigned(f"{where}.target_assignment", frozenset(member.target)),
+        *assignment_told(f"{where}.assignment", frozenset(member.assignment)),
+        *assignment_told(f"{where}.target_assignment", frozenset(member.target)),
         equals(f"{where}.member_type", 1),
     )
 
