@@ -34,6 +34,7 @@ TOLD_CHECKS = (
     "spec.coordinator.modern.commits:check_commit_of_consumer",
     "spec.coordinator.modern.commits:check_fetch_of_consumer",
     "spec.coordinator.modern.commits:commits_partition",
+    "spec.coordinator.modern.conversion:check_upgrade",
     "spec.coordinator.modern.heartbeat:check_consumer_heartbeat",
     "spec.coordinator.offsets:check_commit",
     "spec.log.local_log:check_fetch_offset",
