@@ -107,6 +107,11 @@ def test_a_mutant_of_consumers_of_consumer_groups_has_the_weaker_rule(mutant: Mu
     assert (getattr(HEARTBEATS, mutant.field)(*asked), getattr(weakened, mutant.field)(*asked)) == (right, wrong)
 
 
+def test_an_owner_is_forgotten_only_where_something_is_given_back() -> None:
+    (forgets,) = [mutant for mutant in COORDINATOR_MUTANTS if mutant.name == "given-back-forgotten"]
+    assert forgets.rule(HELD, GIVES_UP, GIVES_UP) == HELD
+
+
 def test_every_mutant_is_of_a_field_and_has_its_own_name() -> None:
     assert [mutant.name for mutant in COORDINATOR_MUTANTS] == list(COORDINATOR_ASKED)
     assert [mutant.name for mutant in CONSUMER_MUTANTS] == list(CONSUMER_ASKED)
