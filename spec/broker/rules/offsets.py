@@ -1,5 +1,8 @@
 """Offsets that a replica answers with: the latest, one found by timestamp, and the low watermark of deletions."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from kspec.spec.broker.rules.followers import Brokers, Follower
 from kspec.spec.broker.rules.reading import visible_end
 from kspec.spec.log.algebra import Log
@@ -8,6 +11,13 @@ from kspec.spec.messages.fetch import Isolation
 from kspec.spec.messages.list_offsets import ListOffsetsResponse
 from kspec.spec.metadata import is_unfenced
 from kspec.spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, Error, Offset
+
+
+class DatedRecord(NamedTuple):
+    """A record's offset and timestamp (ms)."""
+
+    offset: Offset
+    timestamp: int
 
 
 def lags_behind_epoch_start(isolation: Isolation, high_watermark: Offset, epoch_start: Offset) -> Error:
@@ -48,6 +58,24 @@ def latest_offset(
     if lag != Error.NONE:
         return ListOffsetsResponse(lag)
     return ListOffsetsResponse(Error.NONE, visible_end(isolation, log_end, high_watermark, last_stable), leader_epoch)
+
+
+def first_from(records: Sequence[DatedRecord], timestamp: int) -> DatedRecord | None:
+    """The first record, in order of offsets, whose timestamp (ms) is at least this; timestamps may go back in a log.
+
+    A broker need not look at all records; it finds this one by the index of its segments.
+
+    **Kafka:** `UnifiedLog.fetchOffsetByTimestamp`, `LogSegment.findOffsetByTimestamp`.
+    """
+    return next((record for record in records if record.timestamp >= timestamp), None)
+
+
+def with_largest_timestamp(records: Sequence[DatedRecord]) -> DatedRecord | None:
+    """The first record with the largest timestamp (KIP-734).
+
+    **Kafka:** `UnifiedLog.fetchOffsetByTimestamp` with `MAX_TIMESTAMP`, `RecordBatch.offsetOfMaxTimestamp`.
+    """
+    return max(records, key=lambda record: (record.timestamp, -record.offset), default=None)
 
 
 def offset_found(found: ListOffsetsResponse, fetchable_end: Offset, lag: Error) -> ListOffsetsResponse:

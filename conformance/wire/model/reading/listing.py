@@ -32,6 +32,7 @@ from kspec.conformance.wire.model.subject import Move, MoveResult
 from kspec.spec.broker.clients.offset_requests import LARGEST_TIMESTAMP, OffsetQuestion, judge_timestamp
 from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.rules.offsets import DatedRecord, first_from, with_largest_timestamp
 from kspec.spec.messages.fetch import Isolation
 from kspec.spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
 from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -73,16 +74,15 @@ def _plus_one(time: int | None) -> int | None:
 
 
 def _found(partition: Led, question: OffsetQuestion, time: int) -> ListOffsetsResponse:
-    """The record that a search of the log finds for a timestamp. The search itself is no rule of the protocol."""
+    """The record that the log has for a timestamp."""
     log = partition.local.log
     numbered = [Offset(log.start_offset + number) for number in range(len(log.records))]
+    records = [DatedRecord(offset, time_of(partition, offset)) for offset in numbered]
     if question == OffsetQuestion.LARGEST_TIMESTAMP:
-        matching = sorted(numbered, key=lambda offset: (-time_of(partition, offset), offset))[:1]
-    elif question == OffsetQuestion.BY_TIMESTAMP:
-        matching = [offset for offset in numbered if time_of(partition, offset) >= time][:1]
+        found = with_largest_timestamp(records)
     else:
-        matching = []
-    return ListOffsetsResponse(Error.NONE, matching[0], log.epoch_at(matching[0])) if matching else NOT_FOUND
+        found = first_from(records, time) if question == OffsetQuestion.BY_TIMESTAMP else None
+    return NOT_FOUND if found is None else ListOffsetsResponse(Error.NONE, found.offset, log.epoch_at(found.offset))
 
 
 def _listed(
