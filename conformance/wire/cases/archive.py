@@ -27,7 +27,7 @@ class ArchiveError(Exception):
 def archived(suite: SuiteContent) -> bytes:
     """The archive of a suite."""
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in suite.files():
             data = plain_json(content).encode() + b"\n"
             entry = tarfile.TarInfo(f"{FOLDER}/{name}")
