@@ -44,7 +44,7 @@ def bugs_in(module_name: str) -> Iterator[PlantedBug]:
     """All bugs of a module below `spec`, such as `coordinator.offsets`."""
     module = import_module(f"kspec.spec.{module_name}")
     for name, function in functions_of(module):
-        yield from _bugs_of(f"{module_name}:{name}", function)
+        yield from bugs_of(f"{module_name}:{name}", function)
     for name, line, value in constants.constants_of(module):
         for after, _ in constants.others(value):
             yield PlantedBug(
@@ -66,7 +66,8 @@ def functions_of(module: Any) -> Iterator[tuple[str, FunctionType]]:
                     yield f"{name}.{inner}", plain
 
 
-def _bugs_of(path: str, function: FunctionType) -> Iterator[PlantedBug]:
+def bugs_of(path: str, function: FunctionType) -> Iterator[PlantedBug]:
+    """All bugs of a function; `path` is what they call it."""
     source = textwrap.dedent(inspect.getsource(function))
     content = source.encode()
     starts = [0]

@@ -36,9 +36,8 @@ def source_with(bug: BrokerBug) -> str:
     return source.replace(bug.before, bug.after)
 
 
-def plant(name: str) -> None:
+def plant(bug: BrokerBug) -> None:
     """From now on the module is imported with the bug. Nothing of `kspec` may be imported before."""
-    bug = BUGS[name]
     sound = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(loader: importlib.machinery.SourceFileLoader, fullname: str) -> CodeType | None:

@@ -1,11 +1,21 @@
-"""Results of the bugs planted by hand, as `tests/data/broker-bugs-told.json` keeps them."""
+"""Results of bugs in the broker, as `tests/data` keeps them: of those planted by hand, and of weakenings of its own code."""
 
 import json
+from typing import NamedTuple
 
 from tests.conformance.wire.broken.planting import BUGS
 from tests.places import DATA
 
 FILE = DATA / "broker-bugs-told.json"
+OWN_CODE = DATA / "own-code-told.json"
+
+
+class OwnCodeScore(NamedTuple):
+    """A module's weakenings: every Nth was tried, so many; and those that no case tells."""
+
+    every: int
+    tried: int
+    not_told: tuple[str, ...]
 
 
 def told_bugs() -> dict[str, str]:
@@ -18,3 +28,16 @@ def keep(found: dict[str, str]) -> None:
     """Keep further results."""
     kept = told_bugs() | found
     FILE.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
+
+
+def own_code() -> dict[str, OwnCodeScore]:
+    """The scores of modules."""
+    kept = json.loads(OWN_CODE.read_text(encoding="utf-8")) if OWN_CODE.exists() else {}
+    return {module: OwnCodeScore(one["every"], one["tried"], tuple(one["not_told"])) for module, one in kept.items()}
+
+
+def keep_own(module: str, score: OwnCodeScore) -> None:
+    """Keep a module's score in place of its former one."""
+    kept = own_code() | {module: score}
+    text = json.dumps({name: one._asdict() for name, one in sorted(kept.items())}, indent=1)
+    OWN_CODE.write_text(f"{text}\n", encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import Any
 from kspec.conformance.wire.run.results import Result, Status
 from kspec.conformance.wire.run.runner import TargetGoneError, find_target, needs_restart
 from kspec.conformance.wire.run.suite_run import NameSpace, Suite, SuiteRun
+from tests.conformance.wire.broken.planting import BrokerBug
 from tests.conformance.wire.targets import SOON, documents
 from tests.impl.broker.process import BrokerProcess
 
@@ -22,12 +23,13 @@ GONE = "the broker ends"
 class BrokenBroker(BrokerProcess):
     """This project's broker with a bug."""
 
-    def __init__(self, folder: Path, bug: str) -> None:
+    def __init__(self, folder: Path, bug: BrokerBug) -> None:
         super().__init__(folder, "--release", "4.4", traced=False)
-        self.begins_with = f"from tests.conformance.wire.broken.planting import plant; plant({bug!r}); "
+        names = "BrokerBug, plant"
+        self.begins_with = f"from tests.conformance.wire.broken.planting import {names}; plant(BrokerBug{tuple(bug)!r}); "
 
 
-def cases_that_tell(bug: str, cases: Sequence[Any] = ()) -> list[str]:
+def cases_that_tell(bug: BrokerBug, cases: Sequence[Any] = ()) -> list[str]:
     """The names of the first cases that fail on a broker with the bug; none if all pass."""
     with tempfile.TemporaryDirectory(prefix="kspec-broken-") as folder:
         broker = BrokenBroker(Path(folder) / "logs", bug)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kspec.conformance.wire.choice.differences import MOST_PAIRS
 from tests.conformance.wire.broken.planting import BUGS
-from tests.conformance.wire.broken.results import told_bugs
+from tests.conformance.wire.broken.results import own_code, told_bugs
 from tests.conformance.wire.power.weakening import MISSED, OPEN, SAME, SEARCH_S, TOLD, WeakeningFinding
 from tests.places import DATA, DOCS
 
@@ -98,7 +98,7 @@ Of {planted:,} weakened rules {differ:,} differ on a run of the models, or may; 
 
 def page(kept: Score) -> str:
     """The page with the scores."""
-    return "\n".join([*_weakened(kept), *_missed(kept), *_by_hand()])
+    return "\n".join([*_weakened(kept), *_missed(kept), *_by_hand(), *_own_code()])
 
 
 def _weakened(kept: Score) -> Iterator[str]:
@@ -174,3 +174,26 @@ def _by_hand() -> Iterator[str]:
         missed = ", ".join(f"`{name}`" for name in tried if not told[name])
         yield f"| {subject} | {len(names)} | {len(tried)} | {sum(bool(told[name]) for name in tried)} | {missed} |"
     yield ""
+
+
+def _own_code() -> Iterator[str]:
+    kept = own_code()
+    tried, missed = sum(one.tried for one in kept.values()), sum(len(one.not_told) for one in kept.values())
+    yield from (
+        "## Weakenings of the broker's own code",
+        "",
+        "The same operators weaken what is no rule of `spec`: reading of requests, files, waiting, sessions. No model runs",
+        "this code, so the cases are run on the broker by wire. Of a weakening that none of them tells nobody knows whether",
+        "any request would: many change what only a line of the log, an odd disk, or time shows.",
+        "",
+        "```sh",
+        "python -m tests.conformance.wire.broken --own impl.requests.fetch --every N --write",
+        "```",
+        "",
+        f"Of {tried} weakenings {tried - missed} are told.",
+        "",
+        "| module | every | tried | told |",
+        "|---|---|---|---|",
+    )
+    yield from (f"| `{name}` | {one.every} | {one.tried} | {one.tried - len(one.not_told)} |" for name, one in kept.items())
+    yield from ("", *(f"- `{_cell(line)}`" for one in kept.values() for line in one.not_told), "")
