@@ -33,9 +33,9 @@ def add_properties(board: Board) -> None:
         "TwoEpochsHaveLeaders",
     )
     model.always(
-        "LeaderCompleteness",
+        "CommittedOnNewestLeader",
         [when(holds_committed, server, slots.elected, slots.committed) for server in servers],
-        claim("LeaderCompleteness", "quorum"),
+        claim("CommittedOnNewestLeader", "quorum"),
         "RecordIsCommitted",
     )
     model.always(

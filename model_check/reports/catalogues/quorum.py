@@ -17,16 +17,16 @@ HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "leads-again": ({"power_losses": 1}, "SameEpochSameRecords", 4),
     "commits-at-epoch-start": (
         {**OLDER, "max_epoch": 4, "answer_size": 1, "lost_answers": 1},
-        "LeaderCompleteness",
+        "CommittedOnNewestLeader",
         12,
     ),
-    "never-flushes": ({"power_losses": 1}, "LeaderCompleteness", 9),
+    "never-flushes": ({"power_losses": 1}, "CommittedOnNewestLeader", 9),
     "same-epoch-after-resignation": ({"resignations": 1}, "NoIllegalState", 7),
     "votes-again": ({}, "ElectionSafety", 6),
     "votes-for-itself": ({}, "VotesOnce", 4),
-    "counts-parted": ({**OLDER, "max_epoch": 3}, "LeaderCompleteness", 8),
+    "counts-parted": ({**OLDER, "max_epoch": 3}, "CommittedOnNewestLeader", 8),
     "keeps-high-watermark": ({}, "HighWatermarkGrows", 11),
-    "longest-log-wins": ({**OLDER, "max_epoch": 3}, "LeaderCompleteness", 9),
+    "longest-log-wins": ({**OLDER, "max_epoch": 3}, "CommittedOnNewestLeader", 9),
     "late-answers-count": ({"late_answers": 1}, "NoIllegalState", 7),
 }
 """Mutants that violate a property of states: the bounds, the property, and the steps of the shortest run."""

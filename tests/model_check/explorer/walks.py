@@ -23,7 +23,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "controller": {"brokers": 4, "reassignments": 1, "fencings": 1},
     "shutdown": {},
     "group": {},
-    "transactions": {"transaction_version": "0"},
+    "transactions": {"transaction-version": "0"},
     "quorum": {"servers": 2},
 }
 """The models, each within bounds that let its whole graph be explored."""

@@ -55,7 +55,7 @@ SAFETY = (
     "ElectionSafety",
     "VotesOnce",
     "SameEpochSameRecords",
-    "LeaderCompleteness",
+    "CommittedOnNewestLeader",
     "CommittedIsFinal",
     "HighWatermarkGrows",
 )
@@ -96,14 +96,14 @@ def test_a_controller_that_lost_an_election_stops_when_it_starts_again() -> None
 
 def test_a_controller_that_is_alone_loses_a_committed_record_with_its_power() -> None:
     alone = {"servers": 1, "power_losses": 1}
-    assert violations(alone, "LeaderCompleteness") == {"LeaderCompleteness": 1}
+    assert violations(alone, "CommittedOnNewestLeader") == {"CommittedOnNewestLeader": 1}
     assert violations({**alone, **NEXT}, *SAFETY) == {}
 
 
 def test_a_lost_disk_breaks_elections_unless_directories_are_known() -> None:
     lost = {**OLDER, "wipes": 1, "records": 0}
     assert violations({**lost, "without_directories": True}, "ElectionSafety") == {"ElectionSafety": 5}
-    assert violations({**lost, "without_directories": True}, "LeaderCompleteness") == {"LeaderCompleteness": 8}
+    assert violations({**lost, "without_directories": True}, "CommittedOnNewestLeader") == {"CommittedOnNewestLeader": 8}
     assert violations(lost, *SAFETY) == {}
 
 
