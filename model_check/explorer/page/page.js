@@ -26,6 +26,7 @@ export class ExplorerPage {
     this.filter = { words: "" };
     this.chosen = { model: null, starts: settings.starts ?? null };
     this.shown = { start: false, compare: { shown: false }, downloads: { shown: false }, find: { shown: false } };
+    this.opening = null;
     this.panes = panesIn(host);
     this.shortcuts = this._shortcuts();
     this.help = helpDialog(this.shortcuts);
@@ -47,7 +48,11 @@ export class ExplorerPage {
   async _openAddress() {
     const { address } = this.session.backEnd;
     const hash = location.hash.length > 1 ? location.hash : address && this.session.view === null ? `#${address}` : "";
-    if (hash !== "" && hash !== this.session.fragment()) await this._openFragment(hash);
+    if (hash !== "" && hash !== (this.opening ?? this.session.fragment())) {
+      this.opening = hash; // another address may come before this one is shown
+      await this._openFragment(hash);
+      if (this.opening === hash) this.opening = null;
+    }
     if (this.session.view === null && address) await this._showRecordAfterAll(address);
     if (this.session.view === null) this._showStart(true);
   }

@@ -30,6 +30,7 @@ export class Session extends EventTarget {
     /** @type {Answer | null} how the last search ended */
     this.found = null;
     this.busy = false;
+    this._pending = 0;
     this._queue = Promise.resolve();
   }
 
@@ -65,6 +66,7 @@ export class Session extends EventTarget {
 
   /** Everything that is asked waits for its turn. */
   _inTurn(work) {
+    this._pending += 1;
     this._queue = this._queue.then(async () => {
       this.busy = true;
       this.dispatchEvent(new Event("busy"));
@@ -73,7 +75,8 @@ export class Session extends EventTarget {
       } catch (error) {
         this.problem = { kind: "page", words: String(error?.message ?? error) };
       }
-      this.busy = false;
+      this._pending -= 1;
+      this.busy = this._pending > 0;
       this._changed();
     });
     return this._queue;
