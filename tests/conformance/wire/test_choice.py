@@ -82,7 +82,7 @@ def test_the_last_step_of_a_run_meets_what_it_is_there_for(made_suite: MadeSuite
 
 def test_names_are_different_and_cases_tell_of_their_rule(made_suite: MadeSuite) -> None:
     cases = made_suite.cases
-    assert len({case.name for case in cases}) == len(cases) == 1033
+    assert len({case.name for case in cases}) == len(cases) == 1034
     for case in cases:
         assert case.rule.function.startswith("spec."), case.name
         assert case.rule.doc, case.name
