@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Protocol, TypeAlias, TypeVar, TypeVarTuple, assert_never
 
-from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, Then, aside, ends_turn
+from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, Then, ends_turn
 from kspec.impl.broker.core import BrokerCore
-from kspec.impl.broker.replica import Replica
-from kspec.impl.requests.group_log import LOADED_AT_ONCE, TOPIC, GroupLog, Shard, ShardLoad
+from kspec.impl.requests.coordinator_log import CoordinatorRole
+from kspec.impl.requests.group_log import TOPIC, GroupLog, Shard
 from kspec.impl.requests.topics import create_offsets_topic
 from kspec.impl.storage.small_files import random_uuid
 from kspec.impl.wire.values import Message
@@ -74,13 +73,13 @@ class GroupHandler(Protocol[*Given]):
         """Handle a request or an event."""
 
 
-class Groups:
+class Groups(CoordinatorRole[LoadedGroups, Shard]):
     """The coordinator of this broker's groups."""
 
     def __init__(self, core: BrokerCore) -> None:
         self.core = core
         config = core.config
-        self.log = GroupLog(core)
+        self.log: GroupLog = GroupLog(core)
         self.coordinator = Coordinator(
             coordinator_of(core.protocol.name),
             CoordinatorSettings(
@@ -195,7 +194,7 @@ class Groups:
                 step = refused(error)
                 assert not divided(step.effects)[0], "refused, and stored again"
             else:
-                effects.append(Then(lambda: self._resign_if_offline(shard, now)))
+                effects.append(Then(lambda: self.resign_if_offline(shard, now)))
         shard.keep(step.state)
         self._schedule(step.state)
         return effects + self._tell(step.effects)
@@ -241,53 +240,21 @@ class Groups:
 
     # ---- the log
 
-    def role_changed(self, replica: Replica, now: Instant) -> list[Effect]:
-        """This broker leads a partition of `__consumer_offsets`, or does not any more: groups come and go with it.
-
-        **Kafka:** `GroupCoordinatorService.onElection`, `onResignation`.
-        """
-        if replica.place.topic != TOPIC:
-            return []
-        effects = self._resign(replica.place.partition, now)
-        loading = self.log.begin_loading(replica)
-        if loading is None:
-            return effects
-        if replica.files.size <= LOADED_AT_ONCE:
-            while not loading.is_over:
-                loading.take(loading.decode(loading.next_piece()))
-        return effects + self._go_on_loading(loading, now)
-
-    def _go_on_loading(self, loading: ShardLoad, now: Instant) -> list[Effect]:
-        """Read the next piece of a log, which a thread decodes; or, when all is read, coordinate its groups."""
-        if not self.log.is_wanted(loading):
-            return []
-        if not loading.is_over:
-
-            def take(found: LoadedGroups | Exception, later: Instant) -> list[Effect]:
-                loading.take(found)
-                return self._go_on_loading(loading, later)
-
-            return [aside(None, partial(loading.decode, loading.next_piece()), take)]
-        shard = self.log.loaded(loading)
-        if shard is None:
-            return []
+    def activate(self, shard: Shard, now: Instant) -> list[Effect]:
+        """Groups have been loaded: each goes on, and what is committed meanwhile is told."""
         effects: list[Effect] = []
         shard.replica.on_high_watermark = lambda at: self._committed(shard, at)
         for group in list(shard.groups.values()):
             effects += self._take_event(shard, group, self._run(activate, group, shard.position, now), now)
         return effects + self._committed(shard, now)
 
-    def _resign(self, index: int, now: Instant) -> list[Effect]:
-        shard = self.log.resigned(index)
+    def unload(self, shard: Shard, now: Instant) -> list[Effect]:
+        """Groups are coordinated by another broker: whoever waits is told so."""
         effects: list[Effect] = []
-        for group in shard.groups.values() if shard is not None else ():
+        for group in shard.groups.values():
             self._due.pop(group.latest.group_id, None)
             effects += self._tell(self._run(resign, group, now).effects)
         return effects
-
-    def _resign_if_offline(self, shard: Shard, now: Instant) -> list[Effect]:
-        """Records could not be stored: whoever waits for them is told so."""
-        return self._resign(shard.index, now) if shard.replica.offline else []
 
     def _committed(self, shard: Shard, now: Instant) -> list[Effect]:
         """More of a partition is committed."""

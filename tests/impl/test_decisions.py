@@ -29,7 +29,7 @@ KNOWN = {
     "impl/metadata/files.py replay_into": "batches that are not replayed (control records) have offsets, too",
     "impl/metadata/image.py go_to": "records that are not replayed have offsets, too",
     "impl/broker/core.py take": "whether somebody is to be told that more is committed",
-    "impl/requests/group_log.py next_piece": "reads the log's files to their end",
+    "impl/requests/coordinator_log.py next_piece": "reads the log's files to their end",
     "impl/requests/offsets.py _list_one": "which fields of the answer are filled in",
     "impl/server/housekeeping.py apply_retention_to": "whether files can be deleted; `spec` decides how far",
 }

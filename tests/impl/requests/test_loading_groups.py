@@ -13,7 +13,7 @@ from kspec.cli.broker.serve import rules_of
 from kspec.impl.broker.calls import Aside, Effect
 from kspec.impl.broker.replica import Replica
 from kspec.impl.config.broker import BrokerConfig
-from kspec.impl.requests import group_log, groups
+from kspec.impl.requests import coordinator_log, group_log, groups
 from kspec.impl.requests.topics import create_offsets_topic
 from kspec.impl.server import clock
 from kspec.impl.server.combined import CombinedShell
@@ -47,8 +47,8 @@ class LoadingBroker:
                 "offsets.topic.replication.factor": "1",
             }
         )
-        monkeypatch.setattr(groups, "LOADED_AT_ONCE", PIECE)
-        monkeypatch.setattr(group_log, "READ_BYTES", PIECE)
+        monkeypatch.setattr(coordinator_log, "LOADED_AT_ONCE", PIECE)
+        monkeypatch.setattr(coordinator_log, "READ_BYTES", PIECE)
         self.aside: list[Aside] = []
         self.start()
         self.running.broker.carry_out(create_offsets_topic(self.running.core, clock.now()))
@@ -250,8 +250,8 @@ def test_an_exception_in_a_thread_is_no_load_for_ever(broker: LoadingBroker, mon
     """By a real event loop and real threads."""
     monkeypatch.undo()
     broker.stop()
-    monkeypatch.setattr(groups, "LOADED_AT_ONCE", PIECE)
-    monkeypatch.setattr(group_log, "READ_BYTES", PIECE)
+    monkeypatch.setattr(coordinator_log, "LOADED_AT_ONCE", PIECE)
+    monkeypatch.setattr(coordinator_log, "READ_BYTES", PIECE)
 
     def fail(*_: object) -> LoadedGroups:
         raise RecursionError("deep")
