@@ -213,7 +213,9 @@ CONTROLLER = -1
 
 @dataclass(slots=True)
 class Ask:
-    """Send a request to another process; its answer is for `take`, with the time, or none if no answer came."""
+    """Send a request to another process, or to this broker itself; its answer is for `take`, with the time, or none if no
+    answer came.
+    """
 
     channel: ChannelKey
     api: str
@@ -221,6 +223,8 @@ class Ask:
     take: "Callable[[Message | None, Instant], list[Effect]]"
     timeout_ms: int = 30_000
     """The longest wait for the response. Then the connection is closed. Kafka: `request.timeout.ms`."""
+    call: Call | None = None
+    """The client's request that cannot go on before the answer is there: its connection waits."""
 
 
 @dataclass(slots=True)

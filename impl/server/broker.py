@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never
+from functools import partial
+from typing import Protocol, assert_never, cast
 
 from kspec.impl.broker.calls import (
     Ask,
     BrokerEffect,
+    Call,
     CopyMetadata,
     CopySnapshot,
     CutMetadata,
@@ -27,6 +29,8 @@ from kspec.impl.replica.metadata_copy import MetadataCopy
 from kspec.impl.requests.dispatch import handlers_of
 from kspec.impl.requests.groups import Groups
 from kspec.impl.server.metrics import Metrics
+from kspec.impl.server.network.connection import Connection
+from kspec.impl.server.own_requests import OwnRequest
 from kspec.impl.server.shell import Shell
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
@@ -92,9 +96,33 @@ class BrokerShell(Shell):
                 assert_never(effect)
 
     def ask(self, asked: Ask) -> None:
-        """Send a request to another process."""
+        """Send a request to another process, or handle it here if it is for this broker.
+
+        The next requests of the client that it is for wait for the answer (`Ask.call`).
+        """
+        if asked.call is not None:
+            self.connection_of(asked.call).hold()
+        if asked.channel.node == self.core.node_id:
+            self._ask_itself(asked)
+            return
         assert self.channels is not None, "no event loop runs yet"
         self.channels.ask(asked)
+
+    def _ask_itself(self, asked: Ask) -> None:
+        api = next((one for one in self.apis.values() if one.name == asked.api), None)
+        if api is None:
+            self.answered(asked, None)
+            return
+        request = OwnRequest(api, asked.message, partial(self.answered, asked))
+        self.on_request(cast(Connection, request), request.header, api.name, request.message)
+
+    def respond(self, call: Call, message: Message, is_long: bool = False) -> None:
+        """Send the answer of a request, or take it if the request is this broker's own."""
+        match call.peer:
+            case OwnRequest():
+                call.peer.take(message)
+            case _:
+                super().respond(call, message, is_long)
 
     def answered(self, asked: Ask, answer: Message | None) -> None:
         """The answer to a request of this process, or none.
@@ -103,10 +131,22 @@ class BrokerShell(Shell):
         **Kafka:** `LogManager.handleLogDirFailure`, which halts a broker without another log directory.
         """
         try:
-            self.carry_out(asked.take(answer, self.now()))
+            effects = asked.take(answer, self.now())
+            if asked.call is None:
+                self.carry_out(effects)
+            else:
+                self._go_on(asked.call, effects)
         except (OSError, StorageError) as error:
             self.fail(error, "a partition cannot be opened or written")
         self.set_timer()
+
+    def _go_on(self, call: Call, effects: list[Effect]) -> None:
+        """Carry out what follows for a client whose request has waited for an answer from elsewhere."""
+        connection = self.connection_of(call)
+        try:
+            self.carry_out_for(connection, effects)
+        finally:
+            connection.release()
 
     def _copy_metadata(self, effect: CopyMetadata | CopySnapshot | CutMetadata) -> None:
         """Store what was fetched of the metadata log. If that fails, the broker ends, and fetches it again at its start."""

@@ -18,6 +18,7 @@ from typing import Protocol, cast
 from kspec.impl.broker.calls import (
     AppendMetadata,
     Aside,
+    Ask,
     BrokerEffect,
     Call,
     DelayedOperation,
@@ -455,5 +456,7 @@ def _takes_long(effect: Effect) -> bool:
     match effect:
         case Aside() | InTurns():
             return True
+        case Ask():
+            return effect.call is not None
         case _:
             return False

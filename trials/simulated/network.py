@@ -152,7 +152,21 @@ class SimulatedConnection:
     """The scheduled checks of timeouts."""
     free_at: list[int] = field(default_factory=lambda: [0, 0])
     """The arrival of the last frame back, and of the last one forth: the next one comes after it."""
+    holds: int = 0
+    """The number of requests that are not finished, so that the next one waits."""
+    waiting: deque[Frame] = field(default_factory=deque)
+    """The requests that wait."""
     _answers: Answers = field(default_factory=Answers)
+
+    def hold(self) -> None:
+        """Let no further request be handled until `release` has been called as often."""
+        self.holds += 1
+
+    def release(self) -> None:
+        """Undo one `hold`; after the last one the next requests are handled."""
+        self.holds -= 1
+        while self.waiting and not self.holds and not self.closed:
+            self.server.deliver(self, self.waiting.popleft())
 
     @property
     def unanswered(self) -> int:

@@ -219,6 +219,9 @@ class SimulatedNode(ABC):
     def _take(self, connection: SimulatedConnection, frame: Frame) -> None:
         if connection.closed:
             return
+        if connection.holds:
+            connection.waiting.append(frame)
+            return
         if isinstance(frame, bytes):
             self.shell.on_frame(connection, memoryview(frame))
             return
