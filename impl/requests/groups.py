@@ -12,7 +12,14 @@ from kspec.impl.requests.topics import create_offsets_topic
 from kspec.impl.storage.small_files import random_uuid
 from kspec.impl.wire.values import Message
 from kspec.spec.coordinator.administration import GROUP_KEY, check_coordinated, check_coordinator_key, find_coordinator
-from kspec.spec.coordinator.effects import AnswerMember, AnswerRequest, GroupAnswer, PersistRecords, RuntimeEffect
+from kspec.spec.coordinator.effects import (
+    AnswerMember,
+    AnswerRequest,
+    GroupAnswer,
+    PersistRecords,
+    PersistTransactionalOffsets,
+    RuntimeEffect,
+)
 from kspec.spec.coordinator.joining import check_join_request
 from kspec.spec.coordinator.members import check_sync_request
 from kspec.spec.coordinator.modern.heartbeat import check_consumer_heartbeat
@@ -301,13 +308,16 @@ class Groups(CoordinatorRole[LoadedGroups, Shard]):
         return found
 
 
-def divided(effects: Iterable[RuntimeEffect]) -> tuple[list[PersistRecords], list[AnswerMember | AnswerRequest]]:
+StoredRecords: TypeAlias = PersistRecords | PersistTransactionalOffsets
+
+
+def divided(effects: Iterable[RuntimeEffect]) -> tuple[list[StoredRecords], list[AnswerMember | AnswerRequest]]:
     """The records that a step stores, and the requests that it answers, both in their order."""
-    stored: list[PersistRecords] = []
+    stored: list[StoredRecords] = []
     answers: list[AnswerMember | AnswerRequest] = []
     for effect in effects:
         match effect:
-            case PersistRecords():
+            case PersistRecords() | PersistTransactionalOffsets():
                 stored.append(effect)
             case AnswerMember() | AnswerRequest():
                 answers.append(effect)

@@ -38,8 +38,8 @@ class PersistRecords:
 class PersistTransactionalOffsets:
     """Append these offsets as one batch of a producer's transaction, verified and without a sequence number.
 
-    They count when the producer's marker commits them (`spec.coordinator.loading.replay_end_of_transaction`).
-    Kafka: `CoordinatorRuntime.scheduleTransactionalWriteOperation`.
+    They count when the producer's marker commits them (`spec.coordinator.loading.replay_end_of_transaction`). Otherwise they
+    are like `PersistRecords` of a request. Kafka: `CoordinatorRuntime.scheduleTransactionalWriteOperation`.
     """
 
     producer_epoch: ProducerEpoch
@@ -69,11 +69,10 @@ GroupAnswer: TypeAlias = (
     | DescribeGroupsResponse
     | ListGroupsResponse
     | DeleteGroupsResponse
+    | TxnOffsetCommitResponse
 )
 
-TransactionalOffsetsEffect: TypeAlias = PersistTransactionalOffsets | Reply[TxnOffsetCommitResponse]
-
-GroupEffect: TypeAlias = PersistRecords | AnswerMember | Reply[GroupAnswer]
+GroupEffect: TypeAlias = PersistRecords | PersistTransactionalOffsets | AnswerMember | Reply[GroupAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +83,4 @@ class AnswerRequest:
     response: GroupAnswer
 
 
-RuntimeEffect: TypeAlias = PersistRecords | AnswerMember | AnswerRequest
+RuntimeEffect: TypeAlias = PersistRecords | PersistTransactionalOffsets | AnswerMember | AnswerRequest

@@ -26,6 +26,7 @@ from kspec.spec.coordinator.records import (
     OffsetTombstone,
     TransactionalCommit,
 )
+from kspec.spec.coordinator.rules.transactional import CountsOffset, counts_if_latest
 from kspec.spec.messages.groups.join_group import GroupProtocol
 from kspec.spec.values import NO_PRODUCER_ID, GroupId, ProducerId
 
@@ -135,18 +136,20 @@ def _without_offsets(group: Group, gone: set[tuple[str, int]]) -> Group:
     )
 
 
-def replay_entry(group: Group, entry: LogEntry) -> Group:
-    """The group after one more entry of its log, which may be of a transaction."""
+def replay_entry(group: Group, entry: LogEntry, counts: CountsOffset = counts_if_latest) -> Group:
+    """The group after one more entry of its log, which may be of a transaction. `counts`: a rule of the coordinator's."""
     match entry:
         case TransactionalCommit(producer_id, commit):
             return replay(group, commit, producer_id)
         case EndOfTransaction(producer_id, committed):
-            return replay_end_of_transaction(group, producer_id, committed)
+            return replay_end_of_transaction(group, producer_id, committed, counts)
         case _:
             return replay(group, entry)
 
 
-def replay_end_of_transaction(group: Group, producer_id: ProducerId, committed: bool) -> Group:
+def replay_end_of_transaction(
+    group: Group, producer_id: ProducerId, committed: bool, counts: CountsOffset = counts_if_latest
+) -> Group:
     """A transaction has ended: the offsets that it committed count, or they never will.
 
     An offset that was committed for the same partition meanwhile, and so stands later in the log, stays.
@@ -160,7 +163,7 @@ def replay_end_of_transaction(group: Group, producer_id: ProducerId, committed: 
         partition = (one.commit.topic, one.commit.partition)
         if one.producer_id != producer_id:
             left.append(_overtaken(one) if partition in counted else one)
-        elif committed and not one.is_overtaken:
+        elif counts(committed, one.is_overtaken):
             counted.add(partition)
             offsets = _with_offset(offsets, one.commit)
     return group._replace(offsets=offsets, pending_offsets=tuple(reversed(left)))

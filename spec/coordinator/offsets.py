@@ -2,7 +2,7 @@
 
 from functools import reduce
 
-from kspec.spec.coordinator.effects import PersistRecords, PersistTransactionalOffsets, TransactionalOffsetsEffect
+from kspec.spec.coordinator.effects import GroupAnswer, PersistRecords, PersistTransactionalOffsets
 from kspec.spec.coordinator.group import (
     Group,
     GroupState,
@@ -114,15 +114,18 @@ def commit_refused(request: OffsetCommitRequest, error: Error) -> OffsetCommitRe
 
 def handle_txn_offset_commit(
     coordinator: Coordinator, group: Group, request: TxnOffsetCommitRequest, now: Instant
-) -> Step[Group, TransactionalOffsetsEffect]:
+) -> GroupStep:
     """Commit offsets in a transaction: they wait for its end, and a plain commit that comes later stays (`PendingOffset`).
+
+    The leader of the group's partition has had the transaction verified before, as that of any batch
+    (`spec.transactions.log.partition`), and checks it again as it appends.
 
     Errors: those of `check_txn_commit`, of all partitions; of one `OFFSET_METADATA_TOO_LARGE`.
 
-    **Kafka:** `OffsetMetadataManager.commitTransactionalOffset`. **Leaves out:** that the broker has the transaction
-    verified before, as that of any batch (`spec.transactions.log.partition`).
+    **Kafka:** `OffsetMetadataManager.commitTransactionalOffset`.
     """
-    error = check_txn_commit(coordinator, group, request)
+    written = coordinator.protocol.checks_when_written
+    error = check_txn_commit(coordinator, group, request) if written else Error.NONE
     limit = coordinator.settings.max_metadata_size
     errors = tuple(error if error != Error.NONE else _check_metadata(limit, offset) for offset in request.offsets)
     commits = tuple(
@@ -130,7 +133,7 @@ def handle_txn_offset_commit(
         for offset, failed in zip(request.offsets, errors, strict=True)
         if failed == Error.NONE
     )
-    answer = Reply(
+    answer: Reply[GroupAnswer] = Reply(
         TxnOffsetCommitResponse(
             tuple(
                 PartitionError(offset.topic, offset.partition, failed, offset.topic_id)
@@ -144,18 +147,42 @@ def handle_txn_offset_commit(
     return Step(after, (PersistTransactionalOffsets(request.producer_epoch, commits), answer))
 
 
+def check_before_verification(coordinator: Coordinator, group: Group, request: TxnOffsetCommitRequest) -> Error:
+    """Whether a TxnOffsetCommit goes on to have its transaction verified. All do, since a rebalance may come meanwhile.
+
+    Errors: none; if it is not checked when it is written, those of `check_txn_commit`.
+
+    **Kafka:** `GroupCoordinator.handleTxnCommitOffsets` (KAFKA-15784).
+    """
+    written = coordinator.protocol.checks_when_written
+    return Error.NONE if written else check_txn_commit(coordinator, group, request)
+
+
+def txn_commit_refused(request: TxnOffsetCommitRequest, error: Error) -> TxnOffsetCommitResponse:
+    """The answer that has the same error for every partition. Producers before v2 do not expect that a coordinator loads.
+
+    **Kafka:** `TxnOffsetCommitRequest.getErrorResponse`, `KafkaApis.handleTxnOffsetCommitRequest` (KAFKA-7296).
+    """
+    if error == Error.COORDINATOR_LOAD_IN_PROGRESS and not request.knows_loading:
+        error = Error.COORDINATOR_NOT_AVAILABLE
+    partitions = (PartitionError(offset.topic, offset.partition, error, offset.topic_id) for offset in request.offsets)
+    return TxnOffsetCommitResponse(tuple(partitions))
+
+
 def check_txn_commit(coordinator: Coordinator, group: Group, request: TxnOffsetCommitRequest) -> Error:
     """Whether offsets may be committed in a transaction: by a member in its generation, or by who names no member.
 
     A rebalance does not matter, since members fetch offsets that are stable alone.
 
-    Errors: `GROUP_ID_NOT_FOUND` and `STALE_MEMBER_EPOCH`, or for older clients `ILLEGAL_GENERATION`; those of
-    `check_member`; of a consumer group `UNKNOWN_MEMBER_ID`.
+    Errors: `INVALID_GROUP_ID`; `GROUP_ID_NOT_FOUND` and `STALE_MEMBER_EPOCH`, or for older clients `ILLEGAL_GENERATION`;
+    those of `check_member`; of a consumer group `UNKNOWN_MEMBER_ID`.
 
     **Kafka:** `OffsetMetadataManager.validateTransactionalOffsetCommit`, `ClassicGroup.validateOffsetCommit`,
     `ConsumerGroup.validateOffsetCommit`.
     """
     illegal = Error.ILLEGAL_GENERATION
+    if not request.group_id:
+        return Error.INVALID_GROUP_ID
     if not exists(group):
         missing = Error.GROUP_ID_NOT_FOUND if request.reports_missing_group else illegal
         return Error.NONE if request.generation < 0 else missing
@@ -243,7 +270,8 @@ def handle_offset_fetch(coordinator: Coordinator, group: Group, request: OffsetF
     fetched = []
     for asked in wanted:
         record = by_partition.get((asked.topic, asked.partition))
-        if request.require_stable and (asked.topic, asked.partition) in unstable:
+        is_pending = (asked.topic, asked.partition) in unstable
+        if coordinator.protocol.is_unstable(request.require_stable, is_pending):
             failed = FetchedOffset(asked.topic, asked.partition, Error.UNSTABLE_OFFSET_COMMIT, topic_id=asked.topic_id)
             fetched.append(failed)
         elif record is None or _of_another_topic(record.topic_id, asked.topic_id):

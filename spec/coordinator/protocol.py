@@ -8,8 +8,9 @@ from typing import Any
 from kspec.spec.assignors.by_name import assign_by_name
 from kspec.spec.assignors.subscribers import Assignment, PartitionCounts, Subscriber
 from kspec.spec.coordinator.modern.replaying import OwnersAfter, owners_after
-from kspec.spec.coordinator.rules import consumers, generations, runtime
+from kspec.spec.coordinator.rules import consumers, generations, runtime, transactional
 from kspec.spec.coordinator.rules.consumers import Places
+from kspec.spec.coordinator.rules.transactional import CountsOffset
 from kspec.spec.topics import NO_TOPICS, TopicsImage
 from kspec.spec.values import Error, GroupEpoch, TimestampMs, TopicId
 
@@ -180,6 +181,15 @@ class CoordinatorProtocol:
 
     may_commit: Callable[[bool], bool] = generations.may_commit
     """Whether a member may commit offsets, if its generation awaits its assignment or not."""
+
+    checks_when_written: bool = True
+    """Whether offsets of a transaction are checked when they are written, and not before the transaction is verified."""
+
+    counts_at_end: CountsOffset = transactional.counts_if_latest
+    """Whether an offset counts when its transaction ends: if that is committed, and if a later offset has been."""
+
+    is_unstable: Callable[[bool, bool], bool] = transactional.is_unstable
+    """Whether an OffsetFetch is told that an offset is open: if it wants stable ones, if a transaction is to commit one."""
 
     still_owns: Callable[[Places | None, Places], bool] = consumers.still_owns
     """Whether a consumer that owns so much (`None`: it says nothing) has yet to give up some of these partitions."""

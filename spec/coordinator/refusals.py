@@ -5,7 +5,7 @@ from typing import TypeAlias
 from kspec.spec.coordinator.effects import AnswerMember, GroupAnswer
 from kspec.spec.coordinator.group import Group, GroupStep
 from kspec.spec.coordinator.members import awaits_assignment
-from kspec.spec.coordinator.offsets import commit_refused
+from kspec.spec.coordinator.offsets import commit_refused, txn_commit_refused
 from kspec.spec.coordinator.protocol import Coordinator
 from kspec.spec.coordinator.rebalance import prepare_rebalance, reset_assignment, then
 from kspec.spec.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -23,6 +23,7 @@ from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest
 from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kspec.spec.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from kspec.spec.step import Reply, Step
 from kspec.spec.values import NO_MEMBER_ID, Error, Instant
 
@@ -39,6 +40,7 @@ GroupRequest: TypeAlias = (
     | DescribeGroupsRequest
     | ListGroupsRequest
     | DeleteGroupsRequest
+    | TxnOffsetCommitRequest
 )
 
 NOT_AVAILABLE = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_ENOUGH_REPLICAS, Error.REQUEST_TIMED_OUT})
@@ -57,6 +59,21 @@ def answer_for_append(error: Error) -> Error:
     if error in NOT_COORDINATOR:
         return Error.NOT_COORDINATOR
     return Error.UNKNOWN_SERVER_ERROR if error in TOO_LARGE else error
+
+
+def answer_for_verification(error: Error, knows_abortable: bool) -> Error:
+    """The error of a TxnOffsetCommit of whose transaction the coordinator of transactions has said this.
+
+    Parameters: whether the client knows `TRANSACTION_ABORTABLE` (v4 and later). A coordinator that was not reached is asked
+    again, without looking for another one of the group.
+
+    **Kafka:** `AddPartitionsToTxnManager`, `CoordinatorOperationExceptionHelper.handleOperationException`.
+    """
+    if error == Error.PRODUCER_FENCED:
+        return Error.INVALID_PRODUCER_EPOCH
+    if error == Error.TRANSACTION_ABORTABLE and not knows_abortable:
+        return Error.INVALID_TXN_STATE
+    return Error.COORDINATOR_LOAD_IN_PROGRESS if error == Error.NETWORK_EXCEPTION else answer_for_append(error)
 
 
 def on_records_refused(
@@ -133,6 +150,8 @@ def refuse(request: GroupRequest, error: Error) -> AnswerMember | Reply[GroupAns
             return Reply(LeaveGroupResponse(error))
         case OffsetCommitRequest():
             return Reply(commit_refused(request, error))
+        case TxnOffsetCommitRequest():
+            return Reply(txn_commit_refused(request, error))
         case OffsetFetchRequest(group_id=group_id):
             return Reply(OffsetFetchResponse(error, group_id))
         case OffsetDeleteRequest():

@@ -20,6 +20,7 @@ from kspec.spec.coordinator.effects import (
     GroupAnswer,
     GroupEffect,
     PersistRecords,
+    PersistTransactionalOffsets,
     RuntimeEffect,
 )
 from kspec.spec.coordinator.group import Group, GroupStep, absent, exists
@@ -41,11 +42,12 @@ from kspec.spec.coordinator.offsets import (
     handle_offset_commit,
     handle_offset_delete,
     handle_offset_fetch,
+    handle_txn_offset_commit,
     on_offsets_expiry,
     on_topic_deleted,
 )
 from kspec.spec.coordinator.protocol import Coordinator
-from kspec.spec.coordinator.records import GroupRecord, LogEntry
+from kspec.spec.coordinator.records import EndOfTransaction, GroupRecord, LogEntry
 from kspec.spec.coordinator.refusals import (
     GroupRequest,
     answer_for_late_append,
@@ -53,6 +55,7 @@ from kspec.spec.coordinator.refusals import (
     on_records_refused,
     refuse,
 )
+from kspec.spec.coordinator.rules.transactional import CountsOffset, counts_if_latest
 from kspec.spec.messages.groups.consumer_group_describe import ConsumerGroupDescribeRequest
 from kspec.spec.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kspec.spec.messages.groups.delete_groups import DeleteGroupsResponse
@@ -65,6 +68,7 @@ from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, Offset
 from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest
 from kspec.spec.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kspec.spec.step import Reply, Step
 from kspec.spec.values import Error, GroupId, Instant, MonotonicMs, Offset, RequestNumber, TopicId
 
@@ -162,8 +166,10 @@ class LoadedGroups(NamedTuple):
         return tuple(group for group in self.groups if not is_forgotten(group))
 
 
-def load_groups(before: LoadedGroups, entries: Iterable[LoggedEntry]) -> LoadedGroups:
-    """The groups after more of the log has been read.
+def load_groups(
+    before: LoadedGroups, entries: Iterable[LoggedEntry], counts: CountsOffset = counts_if_latest
+) -> LoadedGroups:
+    """The groups after more of the log has been read. `counts`: the coordinator's `counts_at_end`.
 
     What is not committed yet was written by another coordinator, and counts like its own.
 
@@ -190,7 +196,7 @@ def load_groups(before: LoadedGroups, entries: Iterable[LoggedEntry]) -> LoadedG
             read(group_id)
         for group_id in groups_of(entry, latest):
             read(group_id)
-            latest[group_id] = replay_entry(latest.get(group_id, absent(group_id)), entry)
+            latest[group_id] = replay_entry(latest.get(group_id, absent(group_id)), entry, counts)
             if end <= before.committed:
                 known[group_id] = latest[group_id]
             else:
@@ -229,6 +235,8 @@ def handled(coordinator: Coordinator, group: Group, request: GroupRequest, now: 
             return handle_leave_group(coordinator, group, request, now)
         case OffsetCommitRequest():
             return handle_offset_commit(coordinator, group, request, now)
+        case TxnOffsetCommitRequest():
+            return handle_txn_offset_commit(coordinator, group, request, now)
         case OffsetFetchRequest():
             return handle_offset_fetch(coordinator, group, request, now)
         case OffsetDeleteRequest():
@@ -354,6 +362,10 @@ def _run_ahead(
                 writes = (*writes, UncommittedWrite(end, records))
                 effects.append(effect)
                 waiting += (WaitingAnswer(number, sync, end, deadline_ms) for sync in _sync(request))
+            case PersistTransactionalOffsets(commits=commits):
+                end = Offset(position.end + len(commits))
+                writes = (*writes, UncommittedWrite(end, commits))
+                effects.append(effect)
             case Reply(answer):
                 if coordinator.protocol.is_answered(end, position.committed) or _is_refusal(answer):
                     effects.append(AnswerRequest(number, answer))
@@ -395,7 +407,7 @@ def _is_loaded(state: CoordinatedGroup, effect: AnswerMember) -> bool:
 def _is_refusal(answer: GroupAnswer) -> bool:
     """Whether an answer is an error that ends a handler in Kafka; such an answer waits for nothing."""
     match answer:
-        case OffsetCommitResponse(partitions):
+        case OffsetCommitResponse(partitions) | TxnOffsetCommitResponse(partitions):
             stored = (Error.NONE, Error.OFFSET_METADATA_TOO_LARGE)
             return bool(partitions) and all(one.error not in stored for one in partitions)
         case DeleteGroupsResponse():
@@ -417,7 +429,7 @@ def on_committed(coordinator: Coordinator, state: CoordinatedGroup, committed: O
     if not written and not ready:
         return Step(state)
     entries = (entry for write in state.writes[:written] for entry in write.entries)
-    base = _replayed(state.committed, entries)
+    base = _replayed(coordinator, state.committed, entries)
     latest = state.latest
     effects: list[RuntimeEffect] = []
     for one in ready:
@@ -427,14 +439,15 @@ def on_committed(coordinator: Coordinator, state: CoordinatedGroup, committed: O
     return Step(CoordinatedGroup(latest, base, state.writes[written:], state.waiting[len(ready) :]), tuple(effects))
 
 
-def _replayed(group: Group, entries: Iterable[LogEntry]) -> Group:
+def _replayed(coordinator: Coordinator, group: Group, entries: Iterable[LogEntry]) -> Group:
     plain: list[GroupRecord] = []
     for entry in entries:
         record = plain_record(entry)
         if record is not None:
             plain.append(record)
         else:
-            group, plain = replay_entry(replay_all(group, plain), entry), []
+            group = replay_entry(replay_all(group, plain), entry, coordinator.protocol.counts_at_end)
+            plain = []
     return replay_all(group, plain)
 
 
@@ -506,6 +519,34 @@ def forget_topic(
     """Forget the offsets of a topic that is deleted. **Kafka:** `GroupCoordinatorService.onMetadataUpdate`."""
     step = on_topic_deleted(coordinator, state.latest, topic, topic_id, now)
     return _run_ahead(coordinator, state, step, position, now)
+
+
+def end_transaction(
+    coordinator: Coordinator, state: CoordinatedGroup, ended: EndOfTransaction, position: LogPosition, now: Instant
+) -> RuntimeStep:
+    """A marker has ended a producer's transaction: its offsets of the group count from now on, or they never will.
+
+    The marker is the last record of the log. It is the producer's id alone that matters: the leader of the partition has
+    compared the epochs (`spec.transactions.log.partition.check_marker`). No answer of the group's waits for it. That to the
+    coordinator of transactions waits, as of any partition, until the marker is committed.
+
+    **Kafka:** `CoordinatorRuntime.scheduleTransactionCompletion`, which replays before it appends, and takes that back if
+    the log refuses the marker.
+    """
+    if not any(one.producer_id == ended.producer_id for one in state.latest.pending_offsets):
+        return Step(state)
+    latest = replay_entry(state.latest, ended, coordinator.protocol.counts_at_end)
+    return Step(state._replace(latest=latest, writes=(*state.writes, UncommittedWrite(position.end, (ended,)))))
+
+
+def check_marker_of_groups(is_loaded: bool) -> Error:
+    """Whether a marker may be appended to a partition of `__consumer_offsets`: not before its groups are loaded.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER`, after which the coordinator of transactions sends the marker again.
+
+    **Kafka:** `KafkaApis.handleWriteTxnMarkersRequest`, which translates the errors of `CoordinatorRuntime`.
+    """
+    return Error.NONE if is_loaded else Error.NOT_LEADER_OR_FOLLOWER
 
 
 def take_resolved(

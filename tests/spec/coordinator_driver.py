@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-from kspec.spec.coordinator.effects import AnswerMember, AnswerRequest, PersistRecords
+from kspec.spec.coordinator.effects import AnswerMember, AnswerRequest, PersistRecords, PersistTransactionalOffsets
 from kspec.spec.coordinator.group import Group, GroupState, Member, member_of
 from kspec.spec.coordinator.protocol import Coordinator, CoordinatorSettings
+from kspec.spec.coordinator.records import EndOfTransaction
 from kspec.spec.coordinator.runtime import (
     LogPosition,
     RuntimeStep,
+    end_transaction,
     handle_group_request,
     next_due,
     on_append_refused,
@@ -27,9 +29,22 @@ from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, Offset
 from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchPartition, OffsetFetchRequest
 from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from kspec.spec.releases.names import NEWEST_RELEASE, coordinator_of
 from kspec.spec.step import Reply, Step
-from kspec.spec.values import NO_GENERATION, NO_MEMBER_ID, Error, Generation, GroupId, MemberId, Offset, RequestNumber
+from kspec.spec.values import (
+    NO_GENERATION,
+    NO_MEMBER_ID,
+    Error,
+    Generation,
+    GroupId,
+    MemberId,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    RequestNumber,
+    TransactionalId,
+)
 from tests.limits.turns import Turns
 from tests.times import at_ms
 
@@ -95,7 +110,7 @@ class CoordinatorDriver:
         reply = None
         for effect in step.effects:
             match effect:
-                case PersistRecords(records):
+                case PersistRecords(records) | PersistTransactionalOffsets(commits=records):
                     assert effect is step.effects[0]
                     self.log += records
                     self.ends.append(len(self.log))
@@ -208,6 +223,19 @@ class CoordinatorDriver:
         response = self.send(request)
         return [partition.error for partition in response.partitions]
 
+    def commit_in_transaction(self, producer: int, *offsets: OffsetToCommit, **changes: Any) -> list[Error]:
+        """Send a TxnOffsetCommit that is verified; the errors of its partitions."""
+        named = (TransactionalId("id"), GROUP, ProducerId(producer), ProducerEpoch(0))
+        response = self.send(TxnOffsetCommitRequest(*named, offsets or (at("topic", 0, 5),), **changes))
+        return [partition.error for partition in response.partitions]
+
+    def end_transaction(self, producer: int, committed: bool) -> None:
+        """Append the marker of a producer, and tell the group of it."""
+        ended = EndOfTransaction(ProducerId(producer), committed)
+        self.log.append(ended)
+        self.ends.append(len(self.log))
+        self.happen(end_transaction(self.coordinator, self.state_of_group, ended, self.position, at_ms(self.now)))
+
     def fetch(self, *partitions: OffsetFetchPartition, require_stable: bool = False) -> Any:
         """Send an OffsetFetch, of all partitions if none is named; its answer."""
         request = OffsetFetchRequest(GROUP, partitions or None, require_stable)
@@ -283,7 +311,7 @@ class CoordinatorDriver:
 
 
 def _stores(step: RuntimeStep) -> bool:
-    return any(isinstance(effect, PersistRecords) for effect in step.effects)
+    return any(isinstance(effect, (PersistRecords, PersistTransactionalOffsets)) for effect in step.effects)
 
 
 def at(topic: str, partition: int, offset: int, **changes: Any) -> OffsetToCommit:

@@ -21,6 +21,7 @@ class TxnOffsetCommitRequest:
 
     A producer that does not say of which member it commits (before v3) sends no member id, and `NO_GENERATION`.
     `reports_missing_group`: the client understands `GROUP_ID_NOT_FOUND` and `STALE_MEMBER_EPOCH` (v6 and later).
+    `knows_loading`: the client understands `COORDINATOR_LOAD_IN_PROGRESS` (v2 and later).
     """
 
     transactional_id: TransactionalId
@@ -32,6 +33,7 @@ class TxnOffsetCommitRequest:
     member_id: MemberId = NO_MEMBER_ID
     instance_id: str | None = None
     reports_missing_group: bool = False
+    knows_loading: bool = True
 
 
 @dataclass(frozen=True, slots=True)

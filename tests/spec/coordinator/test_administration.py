@@ -22,6 +22,7 @@ from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest, Offset
 from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchRequest
 from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitResponse
 from kspec.spec.step import Reply
 from kspec.spec.values import NO_LEADER, BrokerId, Error, Generation, GroupId, MemberId, Offset, ProducerId, RequestNumber
 from tests.spec.coordinator_driver import DELAY_MS, GROUP, CoordinatorDriver, at, subscription
@@ -171,7 +172,7 @@ REQUESTS: tuple[GroupRequest, ...] = (
 def test_a_request_is_refused_with_the_error(request_: GroupRequest) -> None:
     answer = refuse(request_, Error.NOT_COORDINATOR)
     assert isinstance(answer, Reply)
-    assert not isinstance(answer.message, OffsetCommitResponse)
+    assert not isinstance(answer.message, (OffsetCommitResponse, TxnOffsetCommitResponse))
     assert answer.message.error == Error.NOT_COORDINATOR
 
 

@@ -39,6 +39,7 @@ from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest
 from kspec.spec.messages.groups.offset_delete import OffsetDeleteRequest
 from kspec.spec.messages.groups.offset_fetch import OffsetFetchPartition, OffsetFetchRequest
 from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from kspec.spec.values import (
     NO_GENERATION,
     NO_MEMBER_ID,
@@ -48,8 +49,10 @@ from kspec.spec.values import (
     Generation,
     MemberId,
     Offset,
+    ProducerEpoch,
     ProducerId,
     RequestNumber,
+    TransactionalId,
 )
 from tests.limits.marks import is_night
 from tests.spec.coordinator_driver import GROUP, REBALANCE_MS, SESSION_MS, CoordinatorDriver, at, offers
@@ -185,6 +188,28 @@ class Machine(RuleBasedStateMachine):
     def commit_without_a_group(self, partition: int, offset: int) -> None:
         """A consumer that assigns partitions to itself; it does not wait for an answer before it commits again."""
         self.send(OffsetCommitRequest(GROUP, (at("topic", partition, offset),), NO_GENERATION, NO_MEMBER_ID))
+
+    @rule(
+        producer=st.sampled_from(PRODUCERS),
+        number=st.integers(0, CLIENTS - 1),
+        named=st.booleans(),
+        partition=st.integers(0, PARTITIONS - 1),
+        offset=st.integers(0, 999),
+    )
+    def commit_in_transaction(self, producer: ProducerId, number: int, named: bool, partition: int, offset: int) -> None:
+        """A producer commits what a client has read, and says which member that is, or not; it waits for no answer."""
+        client = self.clients[number]
+        who = (Generation(client.generation), client.member_id, client.instance if client.member_id else None)
+        asked = (TransactionalId("id"), GROUP, producer, ProducerEpoch(0), (at("topic", partition, offset),))
+        self.send(TxnOffsetCommitRequest(*asked, *(who if named else ())))
+
+    @rule(producer=st.sampled_from(PRODUCERS), committed=st.booleans())
+    def transaction_ends(self, producer: ProducerId, committed: bool) -> None:
+        """The marker of a producer is in the log, which has taken it; nobody of the group waits for that."""
+        refuses, self.driver.refuses = self.driver.refuses, Error.NONE
+        self.driver.end_transaction(producer, committed)
+        self.driver.refuses = refuses
+        self.look()
 
     @rule(number=st.integers(0, CLIENTS - 1))
     def leave(self, number: int) -> None:
@@ -329,7 +354,7 @@ class Machine(RuleBasedStateMachine):
         if client is not None:
             client.waits_for = None
         match request:
-            case OffsetCommitRequest():
+            case OffsetCommitRequest() | TxnOffsetCommitRequest():
                 (told,) = answer.partitions
                 if told.error == Error.NONE:
                     assert 0 < wrote <= self.driver.committed, "acknowledged before it is committed"
