@@ -2,16 +2,18 @@
 
 from collections import deque
 from collections.abc import Iterator
+from typing import TypeAlias, assert_never
 
 from kspec.impl.broker.calls import Effect
 from kspec.impl.broker.replica import Replica
 from kspec.impl.coordinator.records import KIND_SIZE, KINDS_OF_OFFSETS, decode, encode, end_of_transaction
-from kspec.impl.records.batch import BatchHeader, header_at, headers
+from kspec.impl.records.batch import TRANSACTIONAL, BatchHeader, header_at, headers
 from kspec.impl.records.reading import record_places
 from kspec.impl.records.record import new_batch, records_of
 from kspec.impl.requests.coordinator_log import CoordinatorLog
+from kspec.spec.coordinator.effects import PersistRecords, PersistTransactionalOffsets
 from kspec.spec.coordinator.loading import entries_needed
-from kspec.spec.coordinator.records import GroupRecord, LogEntry, OffsetCommitRecord, TransactionalCommit
+from kspec.spec.coordinator.records import LogEntry, OffsetCommitRecord, TransactionalCommit
 from kspec.spec.coordinator.runtime import (
     CoordinatedGroup,
     LoadedGroups,
@@ -25,6 +27,9 @@ from kspec.spec.coordinator.runtime import (
 from kspec.spec.values import Error, GroupId, Instant, Offset
 
 TOPIC = "__consumer_offsets"
+StoredRecords: TypeAlias = PersistRecords | PersistTransactionalOffsets
+"""Records that a step of a group stores."""
+
 LARGE_PIECE = 1 << 16
 """Bytes of a log from which it is worth it to find out which commits are needed."""
 
@@ -37,6 +42,8 @@ class Shard:
         self.groups = {group.latest.group_id: group for group in groups}
         self.committed = committed
         """The high watermark, as far as the groups have been told of it."""
+        self.unsettled = {group_id for group_id, group in self.groups.items() if group.latest.pending_offsets}
+        """The groups of whose offsets a transaction is open."""
         ends = sorted((write.end, group.latest.group_id) for group in groups for write in group.writes)
         self.awaited: deque[tuple[Offset, GroupId]] = deque(ends)
         """The offsets to be committed, in order, with the groups that wait for them."""
@@ -61,6 +68,10 @@ class Shard:
         last = waits_for(group)
         if last > waits_for(self.group(group_id)):
             self.awaited.append((last, group_id))
+        if group.latest.pending_offsets:
+            self.unsettled.add(group_id)
+        else:
+            self.unsettled.discard(group_id)
         if is_forgotten(group):
             self.groups.pop(group_id, None)
         else:
@@ -92,10 +103,29 @@ class GroupLog(CoordinatorLog[LoadedGroups, Shard]):
         """The groups of which there is something to know."""
         return Shard(replica, loaded.known(), loaded.committed)
 
-    def append(self, replica: Replica, records: tuple[GroupRecord, ...], now: Instant) -> tuple[Error, list[Effect]]:
+    def append(self, replica: Replica, stored: StoredRecords, now: Instant) -> tuple[Error, list[Effect]]:
         """Append records of a group, as one batch: whether the log takes them, and what follows."""
-        batch = memoryview(new_batch([(now.timestamp, *encode(record)) for record in records]))
+        batch = memoryview(batch_of(stored, now))
         return self._core.append_own(replica, header_at(batch), batch, now)
+
+
+def batch_of(stored: StoredRecords, now: Instant) -> bytes:
+    """The batch of records of a group. Offsets of a transaction are in one of its producer, without a sequence number.
+
+    **Kafka:** `CoordinatorContext.maybeAllocateNewBatch`.
+    """
+    match stored:
+        case PersistRecords(records):
+            return new_batch([(now.timestamp, *encode(record)) for record in records])
+        case PersistTransactionalOffsets(producer_epoch, commits):
+            return new_batch(
+                [(now.timestamp, *encode(one.commit)) for one in commits],
+                attributes=TRANSACTIONAL,
+                producer_id=commits[0].producer_id,
+                producer_epoch=producer_epoch,
+            )
+        case _:
+            assert_never(stored)
 
 
 def _entries_in(content: bytes, committed: Offset) -> Iterator[LoggedEntry]:

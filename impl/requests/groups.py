@@ -6,8 +6,9 @@ from typing import Protocol, TypeAlias, TypeVar, TypeVarTuple, assert_never
 
 from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, Then, ends_turn
 from kspec.impl.broker.core import BrokerCore
+from kspec.impl.broker.replica import Replica
 from kspec.impl.requests.coordinator_log import CoordinatorRole
-from kspec.impl.requests.group_log import TOPIC, GroupLog, Shard
+from kspec.impl.requests.group_log import TOPIC, GroupLog, Shard, StoredRecords
 from kspec.impl.requests.topics import create_offsets_topic
 from kspec.impl.storage.small_files import random_uuid
 from kspec.impl.wire.values import Message
@@ -25,6 +26,7 @@ from kspec.spec.coordinator.members import check_sync_request
 from kspec.spec.coordinator.modern.heartbeat import check_consumer_heartbeat
 from kspec.spec.coordinator.modern.state import ResolvedRegularExpression
 from kspec.spec.coordinator.protocol import MINUTE_MS, Coordinator, CoordinatorSettings, MigrationPolicy
+from kspec.spec.coordinator.records import EndOfTransaction
 from kspec.spec.coordinator.refusals import GroupRequest, refuse
 from kspec.spec.coordinator.runtime import (
     NO_REQUEST,
@@ -34,6 +36,8 @@ from kspec.spec.coordinator.runtime import (
     LogPosition,
     RuntimeStep,
     activate,
+    check_marker_of_groups,
+    end_transaction,
     expire_offsets,
     forget_topic,
     handle_group_request,
@@ -56,7 +60,7 @@ from kspec.spec.messages.groups.list_groups import ListedGroup, ListGroupsReques
 from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
 from kspec.spec.releases.names import coordinator_of
 from kspec.spec.step import Step
-from kspec.spec.values import Error, Generation, GroupId, Instant, MemberId, MonotonicMs, TopicId
+from kspec.spec.values import Error, Generation, GroupId, Instant, MemberId, MonotonicMs, ProducerId, TopicId
 
 """What FindCoordinator looks for. Kafka: `FindCoordinatorRequest.CoordinatorType`."""
 
@@ -191,12 +195,30 @@ class Groups(CoordinatorRole[LoadedGroups, Shard]):
         group = shard.group(group_id)
         return self._take_event(shard, group, self._run(take_resolved, group, found, shard.position, now), now)
 
+    # ---- transactions
+
+    def check_marker(self, replica: Replica) -> Error:
+        """Whether a marker may be appended to a partition of `__consumer_offsets` that this broker leads."""
+        shard = self.log.shards.get(replica.place.partition)
+        return check_marker_of_groups(shard is not None and shard.replica is replica)
+
+    def transaction_ended(self, replica: Replica, producer_id: ProducerId, committed: bool, now: Instant) -> list[Effect]:
+        """The marker of a producer is the last record of a partition of `__consumer_offsets`; `check_marker` was asked."""
+        shard = self.log.shards[replica.place.partition]
+        ended = EndOfTransaction(producer_id, committed)
+        effects: list[Effect] = []
+        for group_id in sorted(shard.unsettled):
+            group = shard.group(group_id)
+            step = self._run(end_transaction, group, ended, shard.position, now)
+            effects += self._take_event(shard, group, step, now)
+        return effects
+
     def _take(self, shard: Shard, step: RuntimeStep, refused: Callable[[Error], RuntimeStep], now: Instant) -> list[Effect]:
         """Append a step's records, if it has any; then the group is as the step says, or as it is if the log refuses."""
         effects: list[Effect] = []
         stored, _ = divided(step.effects)
         if stored:
-            error, effects = self.log.append(shard.replica, stored[0].records, now)
+            error, effects = self.log.append(shard.replica, stored[0], now)
             if error != Error.NONE:
                 step = refused(error)
                 assert not divided(step.effects)[0], "refused, and stored again"
@@ -306,9 +328,6 @@ class Groups(CoordinatorRole[LoadedGroups, Shard]):
                     assert isinstance(effect.response, ListGroupsResponse)
                     found += effect.response.groups
         return found
-
-
-StoredRecords: TypeAlias = PersistRecords | PersistTransactionalOffsets
 
 
 def divided(effects: Iterable[RuntimeEffect]) -> tuple[list[StoredRecords], list[AnswerMember | AnswerRequest]]:
