@@ -1,12 +1,13 @@
 """The files with which the page runs live from any web server: the worker, Pyodide, and the rooms."""
 
+import gzip
 import io
 import json
 import shutil
 import zipfile
 from pathlib import Path
 
-from kspec.cli.explorer.npm import PYODIDE, PYODIDE_FILES
+from kspec.cli.explorer.npm import PYODIDE, PYODIDE_FILES, PYODIDE_PROGRAM
 from kspec.cli.explorer.page import PAGE
 from kspec.cli.explorer.rooms import rooms_zip
 
@@ -46,9 +47,13 @@ def write_worker(folder: Path) -> list[Path]:
     shutil.copyfile(PAGE / "worker.js", written[0])
     written[1].write_bytes(rooms_zip())
     for name in PYODIDE_FILES:
-        written.append(folder / "pyodide" / name)
         content = (python / name).read_bytes()
-        written[-1].write_bytes(LIGHTER[name](content) if name in LIGHTER else content)
+        if name == PYODIDE_PROGRAM:
+            written.append(folder / "pyodide" / f"{name}.packed")
+            written[-1].write_bytes(gzip.compress(content, mtime=0))
+        else:
+            written.append(folder / "pyodide" / name)
+            written[-1].write_bytes(LIGHTER[name](content) if name in LIGHTER else content)
     return written
 
 

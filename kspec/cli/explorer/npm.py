@@ -85,5 +85,8 @@ PYODIDE = Package(
 )
 """Python for browsers; its licence is the MPL 2.0."""
 
-PYODIDE_FILES = ("README.md", "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
+PYODIDE_PROGRAM = "pyodide.asm.wasm"
+"""Python itself, which the page has packed by gzip."""
+
+PYODIDE_FILES = ("README.md", "pyodide.mjs", "pyodide.asm.mjs", PYODIDE_PROGRAM, "pyodide-lock.json", "python_stdlib.zip")
 """The files of it that a worker loads, and what it says of itself."""

@@ -1,6 +1,7 @@
 """The files of the live page: the rooms, found by their imports, and Pyodide, fetched once and pinned to its content."""
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -91,6 +92,8 @@ def test_the_library_of_the_worker_is_the_whole_one_without_what_is_named(tmp_pa
     assert tops >= NOT_NEEDED
     assert {name.removesuffix(".py") for name in names} >= NEED_THESE
     assert (tmp_path / "pyodide" / "python_stdlib.zip").stat().st_size < 1_200_000
+    program = (npm.PYODIDE.folder() / npm.PYODIDE_PROGRAM).read_bytes()
+    assert gzip.decompress((tmp_path / "pyodide" / f"{npm.PYODIDE_PROGRAM}.packed").read_bytes()) == program
 
 
 def archive(files: dict[str, bytes]) -> bytes:

@@ -102,7 +102,9 @@ def test_a_message_that_is_nested_too_deeply_is_answered(chromium: Any, site: Pa
     assert (answer["answer"], answer["kind"]) == ("error", "bad-message")
 
 
-@pytest.mark.parametrize("name", ["rooms.zip", "pyodide/pyodide.mjs", "pyodide/python_stdlib.zip"])
+@pytest.mark.parametrize(
+    "name", ["rooms.zip", "pyodide/pyodide.mjs", "pyodide/python_stdlib.zip", "pyodide/pyodide.asm.wasm.packed"]
+)
 def test_a_file_that_is_missing_is_told(chromium: Any, site: Path, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "site"
     shutil.copytree(site, folder)

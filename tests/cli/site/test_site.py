@@ -237,7 +237,7 @@ def test_a_site_is_whole(site: Path) -> None:
 def test_a_site_is_small_enough(site: Path) -> None:
     sizes = {file.relative_to(site): file.stat().st_size for file in site.rglob("*") if file.is_file()}
     assert sum(sizes.values()) <= 20_000_000
-    assert sum(size for file, size in sizes.items() if "pyodide" in file.parts) <= 12_100_000
+    assert sum(size for file, size in sizes.items() if "pyodide" in file.parts) <= 6_200_000
 
 
 @pytest.mark.nightly
