@@ -254,9 +254,9 @@ class CoordinatorRole(ABC, Generic[LoadedT, ShardT]):
         if replica.files.size <= LOADED_AT_ONCE:
             while not loading.is_over:
                 loading.take(loading.decode(loading.next_piece()))
-        return effects + self._go_on_loading(loading, now)
+        return effects + self.go_on_loading(loading, now)
 
-    def _go_on_loading(self, loading: PartitionLoad[LoadedT], now: Instant) -> list[Effect]:
+    def go_on_loading(self, loading: PartitionLoad[LoadedT], now: Instant) -> list[Effect]:
         """Read the next piece of a log, which a thread decodes; or, when all is read, coordinate what it keeps."""
         if not self.log.is_wanted(loading):
             return []
@@ -264,7 +264,7 @@ class CoordinatorRole(ABC, Generic[LoadedT, ShardT]):
 
             def take(found: LoadedT | Exception, later: Instant) -> list[Effect]:
                 loading.take(found)
-                return self._go_on_loading(loading, later)
+                return self.go_on_loading(loading, later)
 
             return [aside(None, partial(loading.decode, loading.next_piece()), take)]
         return self.all_read(loading, now)

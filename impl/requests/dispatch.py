@@ -30,6 +30,14 @@ from kspec.impl.requests.modern.consumers import consumer_group_describe, consum
 from kspec.impl.requests.offsets import list_offsets, offset_for_leader_epoch
 from kspec.impl.requests.produce import produce
 from kspec.impl.requests.producers import describe_producers, init_producer_id
+from kspec.impl.requests.transactions.coordinator import Transactions
+from kspec.impl.requests.transactions.requests import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    describe_transactions,
+    end_txn,
+    list_transactions,
+)
 from kspec.impl.wire.apis import FORWARDED
 from kspec.spec.values import Instant
 
@@ -43,7 +51,6 @@ OF_PARTITIONS: dict[str, Callable[[BrokerCore, Call, Instant], list[Effect]]] = 
     "ApiVersions": api_versions,
     "DescribeConfigs": describe_configs,
     "DeleteRecords": delete_records,
-    "InitProducerId": init_producer_id,
     "OffsetForLeaderEpoch": offset_for_leader_epoch,
     "DescribeCluster": describe_cluster,
     "DescribeLogDirs": describe_log_dirs,
@@ -74,8 +81,20 @@ OF_GROUPS: dict[str, Callable[[Groups, Call, Instant], list[Effect]]] = {
 """APIs about groups."""
 
 
-def handlers_of(core: BrokerCore, groups: Groups) -> dict[str, Handler]:
+OF_TRANSACTIONS: dict[str, Callable[[Transactions, Call, Instant], list[Effect]]] = {
+    "InitProducerId": init_producer_id,
+    "AddPartitionsToTxn": add_partitions_to_txn,
+    "AddOffsetsToTxn": add_offsets_to_txn,
+    "EndTxn": end_txn,
+    "ListTransactions": list_transactions,
+    "DescribeTransactions": describe_transactions,
+}
+"""APIs about transactions."""
+
+
+def handlers_of(core: BrokerCore, groups: Groups, transactions: Transactions) -> dict[str, Handler]:
     """The function that answers each API, by its name."""
     found: dict[str, Handler] = {name: partial(function, core) for name, function in OF_PARTITIONS.items()}
     found |= {name: partial(function, groups) for name, function in OF_GROUPS.items()}
+    found |= {name: partial(function, transactions) for name, function in OF_TRANSACTIONS.items()}
     return found | dict.fromkeys(FORWARDED, core.controller.forward)

@@ -9,10 +9,17 @@ from kspec.impl.broker.core import BrokerCore
 from kspec.impl.broker.replica import Replica
 from kspec.impl.requests.coordinator_log import CoordinatorRole
 from kspec.impl.requests.group_log import TOPIC, GroupLog, Shard, StoredRecords
-from kspec.impl.requests.topics import create_offsets_topic
+from kspec.impl.requests.topics import create_missing
 from kspec.impl.storage.small_files import random_uuid
 from kspec.impl.wire.values import Message
-from kspec.spec.coordinator.administration import GROUP_KEY, check_coordinated, check_coordinator_key, find_coordinator
+from kspec.spec.controller.topics.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kspec.spec.coordinator.administration import (
+    GROUP_KEY,
+    TRANSACTION_KEY,
+    check_coordinated,
+    check_coordinator_key,
+    find_coordinator,
+)
 from kspec.spec.coordinator.effects import (
     AnswerMember,
     AnswerRequest,
@@ -353,8 +360,12 @@ def group_of(request: GroupRequest) -> GroupId:
 # ---- requests of members
 
 
+TOPICS = {GROUP_KEY: CONSUMER_OFFSETS, TRANSACTION_KEY: TRANSACTION_STATE}
+"""The topics whose leaders are coordinators."""
+
+
 def find(groups: Groups, call: Call, now: Instant) -> list[Effect]:
-    """The coordinators of groups. **Kafka:** `KafkaApis.handleFindCoordinatorRequest`."""
+    """The coordinators of groups, or of transactional ids. **Kafka:** `KafkaApis.handleFindCoordinatorRequest`."""
     message = call.message
     if call.version >= FIRST_WITH_MANY_KEYS:
         return [InTurns(call, _find_many(groups, call, now))]
@@ -376,15 +387,17 @@ def _find_many(groups: Groups, call: Call, now: Instant) -> Steps:
 
 
 def _wanted_topic(groups: Groups, key_type: int, now: Instant) -> list[Effect]:
-    """Create the topic of groups, if somebody looks for a coordinator and it is not there."""
-    wanted = key_type == GROUP_KEY and not groups.log.partitions
-    return create_offsets_topic(groups.core, now) if wanted else []
+    """Create the topic of a kind of coordinator, if somebody looks for one and it is not there."""
+    topic = TOPICS.get(key_type)
+    if topic is None or topic in groups.core.cluster.image.topics:
+        return []
+    return create_missing(groups.core, [topic], now)
 
 
 def _coordinator(core: BrokerCore, key: str, key_type: int) -> Message:
     error, node = check_coordinator_key(key_type), -1
     if error == Error.NONE:
-        topic = core.cluster.image.topics.get(TOPIC)
+        topic = core.cluster.image.topics.get(TOPICS[key_type])
         registrations = core.cluster.registrations()
         leaders = tuple(registrations[one].leader for one in topic.partitions) if topic is not None else ()
         answer: FindCoordinatorResponse = find_coordinator(leaders, FindCoordinatorRequest(GroupId(key)))

@@ -1,9 +1,10 @@
-"""Ids for idempotent producers."""
+"""Ids for idempotent producers; those of producers of transactions are their coordinator's."""
 
 from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, ends_turn
 from kspec.impl.broker.core import BrokerCore
+from kspec.impl.requests.transactions.coordinator import Transactions
+from kspec.impl.requests.transactions.requests import init_transactional_producer
 from kspec.impl.wire.values import Message
-from kspec.spec.broker.clients.absent_features import check_transactional_id
 from kspec.spec.broker.clients.named_partitions import check_named_topic
 from kspec.spec.controller.topics.names import wrong_with_name
 from kspec.spec.controller.topics.producer_ids import handle_init_producer_id
@@ -11,14 +12,11 @@ from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
 from kspec.spec.values import NO_TIMESTAMP, Error, Instant, ProducerEpoch, ProducerId
 
 
-def init_producer_id(core: BrokerCore, call: Call, now: Instant) -> list[Effect]:
-    """Give a producer an id. **Kafka:** `TransactionCoordinator.handleInitProducerId`.
-
-    There is no coordinator of transactions: who asks with a transactional id is told that it may not.
-    """
-    message = call.message
-    if message.transactional_id is not None:
-        return [_answer(call, check_transactional_id(message.transactional_id), -1, -1)]
+def init_producer_id(transactions: Transactions, call: Call, now: Instant) -> list[Effect]:
+    """Give a producer an id. **Kafka:** `TransactionCoordinator.handleInitProducerId`."""
+    core = transactions.core
+    if call.message.transactional_id is not None:
+        return init_transactional_producer(transactions, call, now)
     if core.producer_ids.following >= core.producer_ids.end:
         return core.controller.producer_ids(lambda now: _give_id(core, call, now), now)
     return _give_id(core, call, now)

@@ -11,7 +11,7 @@ from kspec.impl.wire.schema import NO_UUID
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.topics.creation import handle_create_partitions, handle_create_topics
 from kspec.spec.controller.topics.deletion import check_deletion_enabled, handle_delete_topics
-from kspec.spec.controller.topics.names import CONSUMER_OFFSETS
+from kspec.spec.controller.topics.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kspec.spec.controller.topics.topic_configs import TOPIC_CONFIGS
 from kspec.spec.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, MorePartitions
 from kspec.spec.messages.topics.create_topics import (
@@ -56,10 +56,34 @@ def create_offsets_topic(core: BrokerCore, now: Instant) -> list[Effect]:
     return core.controller.create_topics([topic], now)
 
 
+def create_transactions_topic(core: BrokerCore, now: Instant) -> list[Effect]:
+    """Create `__transaction_state`. **Kafka:** `TransactionStateManager.transactionTopicConfigs`."""
+    topic = NewTopic(
+        TRANSACTION_STATE,
+        new_topic_id(),
+        core.config.number("transaction.state.log.num.partitions"),
+        core.config.number("transaction.state.log.replication.factor"),
+        configs=(
+            ("unclean.leader.election.enable", "false"),
+            ("compression.type", "uncompressed"),
+            ("cleanup.policy", "compact"),
+            ("min.insync.replicas", str(core.config.number("transaction.state.log.min.isr"))),
+            ("segment.bytes", str(core.config.number("transaction.state.log.segment.bytes"))),
+        ),
+    )
+    return core.controller.create_topics([topic], now)
+
+
+CREATED_FOR_COORDINATORS = {CONSUMER_OFFSETS: create_offsets_topic, TRANSACTION_STATE: create_transactions_topic}
+"""The internal topics, each with settings of its own."""
+
+
 def create_missing(core: BrokerCore, names: list[str], now: Instant) -> list[Effect]:
     """Create topics that a client has asked for, with the broker's defaults. **Kafka:** `AutoTopicCreationManager`."""
-    effects = create_offsets_topic(core, now) if CONSUMER_OFFSETS in names else []
-    others = [NewTopic(name, new_topic_id()) for name in names if name != CONSUMER_OFFSETS]
+    effects = [
+        one for name in names if name in CREATED_FOR_COORDINATORS for one in CREATED_FOR_COORDINATORS[name](core, now)
+    ]
+    others = [NewTopic(name, new_topic_id()) for name in names if name not in CREATED_FOR_COORDINATORS]
     return [*effects, *core.controller.create_topics(others, now)] if others else effects
 
 

@@ -28,6 +28,7 @@ from kspec.impl.metadata.records import LogRecord
 from kspec.impl.replica.metadata_copy import MetadataCopy
 from kspec.impl.requests.dispatch import handlers_of
 from kspec.impl.requests.groups import Groups
+from kspec.impl.requests.transactions.coordinator import Transactions
 from kspec.impl.server.metrics import Metrics
 from kspec.impl.server.network.connection import Connection
 from kspec.impl.server.own_requests import OwnRequest
@@ -63,7 +64,8 @@ class BrokerShell(Shell):
         self.on_serve: Callable[[], None] = lambda: None
         self.on_stop: Callable[[], None] = lambda: None
         self.groups = Groups(core)
-        self.handlers = handlers_of(core, self.groups)
+        self.transactions = Transactions(core)
+        self.handlers = handlers_of(core, self.groups, self.transactions)
         self.metrics = Metrics(core, self.connections, self.counts)
 
     # ---- effects

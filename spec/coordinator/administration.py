@@ -21,9 +21,9 @@ MODERN = "consumer"
 
 
 def find_coordinator(leaders: tuple[BrokerId, ...], request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """The broker that leads the group's partition of `__consumer_offsets`.
+    """The broker that leads the group's partition of `__consumer_offsets`, or a transactional id's of `__transaction_state`.
 
-    `leaders` are the leaders of its partitions, in order; there are none before the topic is created.
+    `leaders` are the leaders of the topic's partitions, in order; there are none before it is created.
 
     Errors: `COORDINATOR_NOT_AVAILABLE`.
 
@@ -39,16 +39,13 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 
 
 def check_coordinator_key(key_type: int) -> Error:
-    """Whether there are coordinators of this kind: of groups alone.
+    """Whether there are coordinators of this kind: of groups and of transactions.
 
-    Errors: `TRANSACTIONAL_ID_AUTHORIZATION_FAILED`, after which no client asks again for a coordinator of transactions;
-    `INVALID_REQUEST` for any other kind.
+    Errors: `INVALID_REQUEST` for any other kind.
 
     **Kafka:** `KafkaApis.getCoordinator`.
     """
-    if key_type == GROUP_KEY:
-        return Error.NONE
-    return Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if key_type == TRANSACTION_KEY else Error.INVALID_REQUEST
+    return Error.NONE if key_type in (GROUP_KEY, TRANSACTION_KEY) else Error.INVALID_REQUEST
 
 
 def check_coordinated(of_request: Error, is_loading: bool) -> Error:

@@ -2,19 +2,27 @@
 
 from typing import NamedTuple
 
-from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, FeatureLevel, FeatureRange
+from kspec.spec.controller.rules.features import (
+    ELIGIBLE_LEADER_REPLICAS,
+    METADATA_VERSION,
+    TRANSACTION_VERSION,
+    FeatureLevel,
+    FeatureRange,
+)
 
 
 class ReleaseFeatures(NamedTuple):
-    """A release's newest `metadata.version`, and the eligible leader replicas: the highest level, and that of a new cluster.
+    """A release's newest `metadata.version`, the eligible leader replicas: the highest level, and that of a new cluster; and
+    the highest version of transactions, with which a new cluster begins.
 
-    Kafka: `MetadataVersion`, `EligibleLeaderReplicasVersion`.
+    Kafka: `MetadataVersion`, `EligibleLeaderReplicasVersion`, `TransactionVersion`.
     """
 
     name: str
     metadata_version: int
     highest_eligible: int = 0
     eligible_at_start: int = 0
+    transactions: int = 0
 
 
 FEATURES_OF_RELEASES = (
@@ -26,11 +34,11 @@ FEATURES_OF_RELEASES = (
     ReleaseFeatures("3.6", 14),
     ReleaseFeatures("3.8", 20),
     ReleaseFeatures("3.9", 21),
-    ReleaseFeatures("4.0", 25, 1),
-    ReleaseFeatures("4.1", 27, 1, 1),
-    ReleaseFeatures("4.1.1", 27, 1, 1),
-    ReleaseFeatures("4.3", 30, 1, 1),
-    ReleaseFeatures("next", 33, 1, 1),
+    ReleaseFeatures("4.0", 25, 1, 0, 2),
+    ReleaseFeatures("4.1", 27, 1, 1, 2),
+    ReleaseFeatures("4.1.1", 27, 1, 1, 2),
+    ReleaseFeatures("4.3", 30, 1, 1, 2),
+    ReleaseFeatures("next", 33, 1, 1, 2),
 )
 """By the names of the releases in `spec.releases.kraft`; 33 is 4.4's newest."""
 
@@ -45,16 +53,21 @@ def features_supported(name: str) -> tuple[FeatureRange, ...]:
     """
     own = _of(name)
     version = FeatureRange(METADATA_VERSION, min(own.metadata_version, OLDEST), own.metadata_version)
-    eligible = FeatureRange(ELIGIBLE_LEADER_REPLICAS, 0, own.highest_eligible)
-    return (version, eligible) if eligible.highest else (version,)
+    others = (
+        FeatureRange(ELIGIBLE_LEADER_REPLICAS, 0, own.highest_eligible),
+        FeatureRange(TRANSACTION_VERSION, 0, own.transactions),
+    )
+    return (version, *(one for one in others if one.highest))
 
 
 def features_at_start(name: str) -> tuple[FeatureLevel, ...]:
     """The levels of a new cluster, `metadata.version` first. **Kafka:** `Formatter`, `Feature.defaultLevel`."""
     own = _of(name)
-    version = FeatureLevel(METADATA_VERSION, own.metadata_version)
-    eligible = FeatureLevel(ELIGIBLE_LEADER_REPLICAS, own.eligible_at_start)
-    return (version, eligible) if eligible.level else (version,)
+    others = (
+        FeatureLevel(ELIGIBLE_LEADER_REPLICAS, own.eligible_at_start),
+        FeatureLevel(TRANSACTION_VERSION, own.transactions),
+    )
+    return (FeatureLevel(METADATA_VERSION, own.metadata_version), *(one for one in others if one.level))
 
 
 def _of(name: str) -> ReleaseFeatures:

@@ -1,10 +1,16 @@
 """The releases by name: which is the newest, and whose controller a cluster of one release has."""
 
+from typing import TypeVar
+
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.coordinator.protocol import CoordinatorProtocol
 from kspec.spec.releases.broker import BROKER_NEXT, BROKER_RELEASES, NEWEST
 from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
+from kspec.spec.transactions.protocol import TransactionProtocol
+
+RulesT = TypeVar("RulesT")
 
 RELEASES = tuple(release.name for release in BROKER_RELEASES)
 """All of them, the oldest first; `next` is the last."""
@@ -32,11 +38,7 @@ def kraft_of(release: str) -> ControllerProtocol:
 
     A `KeyError` if its controller works on ZooKeeper.
     """
-    changed = {rules.name: rules for rules in KRAFT_RELEASES}
-    latest, in_force = KRAFT_RELEASES[0], {}
-    for name in KRAFT_NAMES:
-        latest = in_force[name] = changed.get(name, latest)
-    return in_force[release]
+    return _in_force({rules.name: rules for rules in KRAFT_RELEASES}, KRAFT_RELEASES[0], KRAFT_NAMES)[release]
 
 
 def coordinator_of(release: str) -> CoordinatorProtocol:
@@ -45,7 +47,19 @@ def coordinator_of(release: str) -> CoordinatorProtocol:
     A weakened rule of the broker (`RELEASE with MUTANT`) leaves the coordinator as it is.
     """
     changed = {rules.name: rules for rules in COORDINATOR_RELEASES}
-    latest, in_force = COORDINATOR_RELEASES[0], {}
-    for name in RELEASES:
-        latest = in_force[name] = changed.get(name, latest)
-    return in_force[release.partition(" with ")[0]]
+    return _in_force(changed, COORDINATOR_RELEASES[0], RELEASES)[release.partition(" with ")[0]]
+
+
+def transactions_of(release: str) -> TransactionProtocol:
+    """The rules of a release about transactions, as `coordinator_of`; of one before transactions those of the first."""
+    changed = {rules.name: rules for rules in TRANSACTION_RELEASES}
+    return _in_force(changed, TRANSACTION_RELEASES[0], RELEASES)[release.partition(" with ")[0]]
+
+
+def _in_force(changed: dict[str, RulesT], first: RulesT, names: tuple[str, ...]) -> dict[str, RulesT]:
+    """The rules of each release, by those that have changed them; the oldest release has the first."""
+    found: dict[str, RulesT] = {}
+    latest = first
+    for name in names:
+        latest = found[name] = changed.get(name, latest)
+    return found

@@ -26,6 +26,9 @@ SENT_AGAIN = frozenset(
 )
 """The partition has another leader, or will take the marker later."""
 
+NOT_NAMED = Error.REQUEST_TIMED_OUT
+"""The error of a partition that an answer does not name: the marker is sent again."""
+
 
 def on_markers_answered(
     coordinator: TransactionCoordinator, state: CoordinatedTransaction, marker: TransactionMarker, answer: MarkersWritten

@@ -2,7 +2,7 @@
 
 from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
 from kspec.spec.step import Step
-from kspec.spec.transactions.effects import AppendTransaction, CoordinatedTransaction, TransactionStep
+from kspec.spec.transactions.effects import AppendTransaction, CoordinatedTransaction, TransactionRequest, TransactionStep
 from kspec.spec.transactions.ending import fence
 from kspec.spec.transactions.metadata import (
     PREPARED,
@@ -109,3 +109,31 @@ def _next(
     if is_exhausted(metadata.producer_epoch) and (epoch is None or epoch == metadata.producer_epoch):
         return to_new_id(metadata, fresh, epoch is not None, timeout_ms, now.timestamp)
     return to_epoch_after(metadata, epoch, timeout_ms, now.timestamp)
+
+
+# ---- ids that nobody has had
+
+
+def needs_fresh_id(metadata: TransactionMetadata | None, request: TransactionRequest | None) -> bool:
+    """Whether a step may give the producer another id, so that one has to be at hand; no request: a fence.
+
+    A handler that has been given one need not take it (`takes_fresh_id`).
+
+    **Kafka:** `TransactionCoordinator.handleInitProducerId`, `prepareInitProducerIdTransit`, `endTransaction`, each of which
+    calls `ProducerIdManager.generateProducerId`.
+    """
+    if metadata is not None:
+        return is_exhausted(metadata.producer_epoch)
+    match request:
+        case InitProducerIdRequest():
+            return True
+    return False
+
+
+def takes_fresh_id(step: TransactionStep, fresh: ProducerId) -> bool:
+    """Whether a step has taken the id that it was offered: nobody else may have it then, whatever becomes of the step."""
+    for effect in step.effects:
+        match effect:
+            case AppendTransaction(target):
+                return fresh in (target.producer_id, target.next_producer_id)
+    return False

@@ -74,6 +74,16 @@ def grant(number: RequestNumber, request: TransactionRequest, metadata: Transact
             return refuse(number, request, Error.NONE)
 
 
+def check_transactional_id(transactional_id: str | None) -> Error:
+    """Whether a request names a transactional id. Errors: `INVALID_REQUEST` for an empty one, or none.
+
+    It is looked at before it matters who coordinates the id.
+
+    **Kafka:** `TransactionCoordinator.handleAddPartitionsToTransaction`, `endTransaction`.
+    """
+    return Error.NONE if transactional_id else Error.INVALID_REQUEST
+
+
 def check_added(
     asked: frozenset[TopicPartition], refused: frozenset[tuple[TopicPartition, Error]]
 ) -> tuple[tuple[TopicPartition, Error], ...]:

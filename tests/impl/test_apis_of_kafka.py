@@ -20,7 +20,7 @@ FORMS = (("one", "broker"), ("three", "broker"), ("three", "controller"))
 
 NOT_OFFERED: dict[str, tuple[str, ...]] = {
     "broker": (
-        *("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"),
+        *("WriteTxnMarkers", "TxnOffsetCommit"),
         *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge", "DescribeShareGroupOffsets"),
         *("AlterShareGroupOffsets", "DeleteShareGroupOffsets", "InitializeShareGroupState", "ReadShareGroupState"),
         *("WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary"),
@@ -40,7 +40,7 @@ ANSWERED_BUT_NOT_OFFERED = ("GetTelemetrySubscriptions", "PushTelemetry")
 OTHERWISE: dict[str, str] = {
     "DescribeAcls: nothing in it": "a filter of no kind of resource, which Kafka cannot read: the connection is closed",
     "AlterClientQuotas: user, to see": "Kafka keeps quotas; here nobody would keep to them",
-    "DescribeTransactions: one": "Kafka has not loaded that part of __transaction_state",
+    "AddPartitionsToTxn: nothing in it": "Kafka answers with the last transaction, and so never where there is none",
     "DescribeConfigs: client metrics": "client metrics have no settings here",
     "DescribeConfigs: a group": "groups have no settings here",
     "IncrementalAlterConfigs: client metrics": "client metrics have no settings here",

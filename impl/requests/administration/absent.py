@@ -1,6 +1,5 @@
-"""Requests about what there is not: authentication, authorization, quotas, transactions. None changes anything."""
+"""Requests about what there is not: authentication, authorization, quotas. None changes anything."""
 
-import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -9,15 +8,12 @@ from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.absent_features import (
     check_acl_request,
     check_described_scram_user,
-    check_described_transaction,
     check_quota_change,
     check_quota_filter,
     check_sasl_request,
     check_scram_deletion,
     check_scram_upsertion,
     check_token_request,
-    check_transaction_pattern,
-    unknown_transaction_states,
 )
 from kspec.spec.values import Error, Instant
 
@@ -124,30 +120,6 @@ def alter_user_scram_credentials(node: object, call: Call, now: Instant) -> list
     return [call.respond(results=results)]
 
 
-def list_transactions(node: object, call: Call, now: Instant) -> list[Effect]:
-    """Transactions: there are none. **Kafka:** `KafkaApis.handleListTransactionsRequest`."""
-    error = check_transaction_pattern(_is_readable(call.message.transactional_id_pattern))
-    unknown = unknown_transaction_states(tuple(call.message.state_filters)) if error == Error.NONE else ()
-    return [call.respond(error_code=error.value, unknown_state_filters=list(unknown), transaction_states=[])]
-
-
-def _is_readable(pattern: str | None) -> bool:
-    try:
-        re.compile(pattern or "")
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
-
-
-def describe_transactions(node: object, call: Call, now: Instant) -> list[Effect]:
-    """Descriptions of transactions: there are none. **Kafka:** `KafkaApis.handleDescribeTransactionsRequest`."""
-    states = [
-        Message(transactional_id=name, error_code=check_described_transaction(name).value)
-        for name in call.message.transactional_ids
-    ]
-    return [call.respond(transaction_states=states)]
-
-
 ABSENT_HANDLERS: dict[str, Callable[[object, Call, Instant], list[Effect]]] = {
     "SaslHandshake": sasl_handshake,
     "SaslAuthenticate": sasl_authenticate,
@@ -166,7 +138,5 @@ ABSENT_HANDLERS: dict[str, Callable[[object, Call, Instant], list[Effect]]] = {
 OF_BROKERS: dict[str, Callable[[object, Call, Instant], list[Effect]]] = {
     "DescribeClientQuotas": describe_client_quotas,
     "DescribeUserScramCredentials": describe_user_scram_credentials,
-    "ListTransactions": list_transactions,
-    "DescribeTransactions": describe_transactions,
 }
 """Those that brokers alone answer."""

@@ -1,4 +1,4 @@
-"""Requests about what a broker does without: authentication, authorization, quotas, transactions, a second log directory.
+"""Requests about what a broker does without: authentication, authorization, quotas, a second log directory.
 
 Each is answered as Apache Kafka answers where the feature is not configured; a change of it is refused with an error that
 says so. A connection that is closed would tell a client nothing.
@@ -10,11 +10,6 @@ from kspec.spec.values import Error
 
 QUOTA_ENTITIES = frozenset({"user", "client-id", "ip"})
 """Kafka: `ClientQuotaEntity.isValidEntityType`."""
-
-TRANSACTION_STATES = frozenset(
-    {"Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"}
-)
-"""Kafka: `TransactionState.ALL_STATES`."""
 
 LEAST_ITERATIONS, MOST_ITERATIONS = 4096, 16384
 """Kafka: `ScramMechanism.minIterations`, `ScramControlManager.MAX_ITERATIONS`."""
@@ -111,37 +106,6 @@ def check_scram_upsertion(name: str, mechanism: int, iterations: int) -> Error:
     """
     wrong_count = mechanism in SCRAM_MECHANISMS and not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS
     return Error.UNACCEPTABLE_CREDENTIAL if name == "" or wrong_count else Error.UNSUPPORTED_SASL_MECHANISM
-
-
-def unknown_transaction_states(states: tuple[str, ...]) -> tuple[str, ...]:
-    """The states of a filter that no transaction can be in. **Kafka:** `TransactionStateManager.listTransactionStates`."""
-    return tuple(state for state in states if state not in TRANSACTION_STATES)
-
-
-def check_transaction_pattern(readable: bool) -> Error:
-    """Whether transactions may be listed by a pattern. Errors: `INVALID_REGULAR_EXPRESSION`, if it cannot be read as one.
-
-    **Kafka:** `TransactionStateManager.listTransactionStates` (KIP-1152).
-    """
-    return Error.NONE if readable else Error.INVALID_REGULAR_EXPRESSION
-
-
-def check_transactional_id(transactional_id: str) -> Error:
-    """Whether a producer may have transactions, or one who asks for their coordinator: there is none.
-
-    Errors: `INVALID_REQUEST` (an empty name), `TRANSACTIONAL_ID_AUTHORIZATION_FAILED`, after which no client asks again.
-
-    **Kafka:** `TransactionCoordinator.handleInitProducerId`, which has transactions.
-    """
-    return Error.INVALID_REQUEST if transactional_id == "" else Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-def check_described_transaction(transactional_id: str) -> Error:
-    """The answer for a transaction: there is none. Errors: `INVALID_REQUEST` (an empty name), `TRANSACTIONAL_ID_NOT_FOUND`.
-
-    **Kafka:** `TransactionCoordinator.handleDescribeTransactions`.
-    """
-    return Error.INVALID_REQUEST if transactional_id == "" else Error.TRANSACTIONAL_ID_NOT_FOUND
 
 
 def check_directory_change(directories: AbstractSet[str], wanted: str, has_replica: bool) -> Error:

@@ -12,6 +12,10 @@ ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 """Kafka: `EligibleLeaderReplicasVersion.FEATURE_NAME`."""
 
 
+TRANSACTION_VERSION = "transaction.version"
+"""Kafka: `TransactionVersion.FEATURE_NAME`."""
+
+
 class FeatureLevel(NamedTuple):
     """The level of a feature that is in force; 0, or no level, switches it off. Kafka: `FeatureLevelRecord`."""
 

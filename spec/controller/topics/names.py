@@ -8,7 +8,8 @@ LONGEST = 249
 
 CLUSTER_METADATA = "__cluster_metadata"
 CONSUMER_OFFSETS = "__consumer_offsets"
-INTERNAL = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
+TRANSACTION_STATE = "__transaction_state"
+INTERNAL = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
 """Topics that Kafka creates for itself. Kafka: `Topic.INTERNAL_TOPICS`."""
 
 

@@ -48,6 +48,19 @@ def allocated(response: AllocateProducerIdsResponse) -> ProducerIds:
     return ProducerIds(response.first, ProducerId(response.first + response.size))
 
 
+def check_available(ids: ProducerIds) -> Error:
+    """Whether a broker has an id to give out. Errors: `COORDINATOR_LOAD_IN_PROGRESS`: it has to ask for a block first.
+
+    **Kafka:** `RPCProducerIdManager.generateProducerId`.
+    """
+    return Error.COORDINATOR_LOAD_IN_PROGRESS if ids.following >= ids.end else Error.NONE
+
+
+def one_taken(ids: ProducerIds) -> ProducerIds:
+    """The ids that are left when the next one has been given out."""
+    return ids._replace(following=ProducerId(ids.following + 1))
+
+
 def handle_init_producer_id(
     ids: ProducerIds, request: InitProducerIdRequest, now: MonotonicMs
 ) -> Step[ProducerIds, Reply[InitProducerIdResponse]]:
@@ -61,7 +74,8 @@ def handle_init_producer_id(
     """
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return Step(ids, (Reply(InitProducerIdResponse(Error.INVALID_REQUEST)),))
-    if ids.following >= ids.end:
-        return Step(ids, (Reply(InitProducerIdResponse(Error.COORDINATOR_LOAD_IN_PROGRESS)),))
+    error = check_available(ids)
+    if error != Error.NONE:
+        return Step(ids, (Reply(InitProducerIdResponse(error)),))
     answer = InitProducerIdResponse(Error.NONE, ids.following, ProducerEpoch(0))
-    return Step(ids._replace(following=ProducerId(ids.following + 1)), (Reply(answer),))
+    return Step(one_taken(ids), (Reply(answer),))

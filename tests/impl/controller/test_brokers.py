@@ -24,7 +24,11 @@ def test_a_broker_registers_and_is_unfenced_when_it_has_replayed_its_registratio
     assert not controller.heartbeat(offset=answer.broker_epoch).is_fenced
     registered = controller.core.image.registered[1]
     assert [(one.name, one.port) for one in registered.end_points] == [("PLAINTEXT", 9001)]
-    assert [one.name for one in registered.features] == ["metadata.version", "eligible.leader.replicas.version"]
+    assert [one.name for one in registered.features] == [
+        "metadata.version",
+        "eligible.leader.replicas.version",
+        "transaction.version",
+    ]
     assert list(map(bytes, registered.log_dirs)) == [controller.directory]
 
 

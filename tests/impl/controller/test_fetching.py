@@ -38,8 +38,9 @@ def test_a_new_cluster_begins_with_its_features() -> None:
         ("FeatureLevelRecord", "metadata.version"),
         ("FeatureLevelRecord", "eligible.leader.replicas.version"),
         ("ConfigRecord", "min.insync.replicas"),
+        ("FeatureLevelRecord", "transaction.version"),
     ]
-    assert (answer.high_watermark, answer.log_start_offset) == (4, 0)
+    assert (answer.high_watermark, answer.log_start_offset) == (5, 0)
     assert [header.leader_epoch for header in headers(memoryview(answer.records))] == [1, 1]
 
 
@@ -58,31 +59,31 @@ def test_an_observer_learns_the_epoch_and_the_leader() -> None:
 
 def test_a_fetch_waits_for_news_or_until_its_time_is_over() -> None:
     controller = InProcess()
-    asked = fetch_message(1, 4, 1, 1, 500, high_watermark=4)
+    asked = fetch_message(1, 5, 1, 1, 500, high_watermark=5)
     number = controller.send("Fetch", 18, asked)
     assert controller.answers == {}
     controller.pass_time(499)
     assert controller.answers == {}
     controller.pass_time(1)
     empty = answer_of("Fetch", 18, controller.answers.pop(number)).responses[0].partitions[0]
-    assert (bytes(empty.records), empty.high_watermark) == (b"", 4)
+    assert (bytes(empty.records), empty.high_watermark) == (b"", 5)
     number = controller.send("Fetch", 18, asked)
     controller.register()
     woken = answer_of("Fetch", 18, controller.answers.pop(number)).responses[0].partitions[0]
     assert [one.name for one in records_in(woken.records)] == ["RegisterBrokerRecord"]
-    assert woken.high_watermark == 5
+    assert woken.high_watermark == 6
 
 
 def test_who_does_not_know_the_high_watermark_is_told_at_once() -> None:
     controller = InProcess()
-    number = controller.send("Fetch", 18, fetch_message(1, 4, 1, 1, 500, high_watermark=3))
+    number = controller.send("Fetch", 18, fetch_message(1, 5, 1, 1, 500, high_watermark=4))
     assert number in controller.answers
 
 
 def test_a_log_that_parted_is_to_be_cut() -> None:
     controller = InProcess()
     beyond = controller.fetch_metadata(9, epoch=1, last_epoch=1)
-    assert (beyond.diverging_epoch.epoch, beyond.diverging_epoch.end_offset) == (1, 4)
+    assert (beyond.diverging_epoch.epoch, beyond.diverging_epoch.end_offset) == (1, 5)
     assert beyond.error_code == 0
 
 
@@ -97,7 +98,7 @@ def test_requests_that_are_none() -> None:
     by_name = fetch_message(1, 0, 1, 0, 0)
     topic = Message(topic="__cluster_metadata", partitions=by_name.topics[0].partitions)
     named = controller.call("Fetch", 12, replica_id=1, topics=[topic]).responses[0]
-    assert (named.topic, named.partitions[0].error_code, named.partitions[0].high_watermark) == ("__cluster_metadata", 0, 4)
+    assert (named.topic, named.partitions[0].error_code, named.partitions[0].high_watermark) == ("__cluster_metadata", 0, 5)
 
 
 def test_what_was_fetched_says_the_same() -> None:
@@ -195,13 +196,13 @@ def test_a_start_reads_the_snapshot_and_the_records_after_it() -> None:
 
 def test_the_quorum_and_its_observers_are_told() -> None:
     controller = InProcess()
-    controller.fetch_metadata(4, epoch=1, last_epoch=1)
+    controller.fetch_metadata(5, epoch=1, last_epoch=1)
     wanted = [Message(topic_name=name, partitions=[Message(partition_index=0)]) for name in ("__cluster_metadata", "t")]
     answer = controller.call("DescribeQuorum", 2, topics=wanted)
     quorum, unknown = (topic.partitions[0] for topic in answer.topics)
-    assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (100, 1, 4)
+    assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (100, 1, 5)
     assert [one.replica_id for one in quorum.current_voters] == [100]
-    assert [(one.replica_id, one.log_end_offset) for one in quorum.observers] == [(1, 4)]
+    assert [(one.replica_id, one.log_end_offset) for one in quorum.observers] == [(1, 5)]
     assert quorum.observers[0].last_caught_up_timestamp == controller.now
     assert unknown.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION.value
     assert [(one.node_id, one.listeners[0].port) for one in answer.nodes] == [(100, 9)]
@@ -221,7 +222,11 @@ def test_versions_and_features() -> None:
     told = {"client_software_name": "t", "client_software_version": "1"}
     answer = controller.call("ApiVersions", 4, **told)
     levels = [(one.name, one.max_version_level) for one in answer.finalized_features]
-    assert levels == [("eligible.leader.replicas.version", 1), ("metadata.version", 33)]
-    assert [one.name for one in answer.supported_features] == ["metadata.version", "eligible.leader.replicas.version"]
-    assert answer.finalized_features_epoch == 3
+    assert levels == [("eligible.leader.replicas.version", 1), ("metadata.version", 33), ("transaction.version", 2)]
+    assert [one.name for one in answer.supported_features] == [
+        "metadata.version",
+        "eligible.leader.replicas.version",
+        "transaction.version",
+    ]
+    assert answer.finalized_features_epoch == 4
     assert [one.name for one in controller.call("ApiVersions", 3, **told).supported_features] == ["metadata.version"]

@@ -45,7 +45,7 @@ def test_it_serves_stops_in_order_and_goes_on(tmp_path: Path) -> None:
             answer = broker.fetch_metadata(before, epoch=2, last_epoch=1)
             assert (answer.error_code, answer.high_watermark) == (0, before + 1)
             assert broker.create_topic("t").error_code != 0
-            broker.broker_epoch = 4
+            broker.broker_epoch = 5
             assert not broker.heartbeat().is_fenced
 
 

@@ -41,7 +41,7 @@ def test_features_of_one_broker(tmp_path: Path) -> None:
         told = client.call("ApiVersions", 3, client_software_name="a", client_software_version="1")
         levels = {one.name: one.max_version_level for one in told.finalized_features}
         newest = max(one.metadata_version for one in FEATURES_OF_RELEASES if one.name != "next")
-        assert levels == {"metadata.version": newest, "eligible.leader.replicas.version": 1}
+        assert levels == {"metadata.version": newest, "eligible.leader.replicas.version": 1, "transaction.version": 2}
         ranges = {one.name: (one.min_version, one.max_version) for one in told.supported_features}
         assert ranges["metadata.version"] == (OLDEST, newest)
         lower = Message(feature="metadata.version", max_version_level=20, upgrade_type=2)

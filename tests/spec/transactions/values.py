@@ -6,7 +6,13 @@ from kspec.spec.coordinator.effects import PersistTransactionalOffsets
 from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from kspec.spec.messages.transactions.describe_transactions import DescribedTransaction
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from kspec.spec.messages.transactions.list_transactions import (
+    ListedTransaction,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kspec.spec.messages.transactions.write_txn_markers import MarkersWritten, TransactionMarker
 from kspec.spec.releases.transactions.history import TRANSACTIONS_4_3
@@ -50,9 +56,13 @@ TRANSACTION_VALUES: tuple[Any, ...] = (
     AppendTransaction(METADATA, Epoch(0)),
     CheckedBatch(PartitionTransactions()),
     CoordinatedTransaction(T, Epoch(0)),
+    DescribedTransaction(Error.NONE, T),
     ENDED,
     EndTxnRequest(T, P, E, True),
     EndedTransaction(Offset(0), Offset(1), P),
+    ListTransactionsRequest(),
+    ListTransactionsResponse(Error.NONE),
+    ListedTransaction(T, P, "Empty"),
     LoggedBatch(ProducerBatch(P, E, 0, 1)),
     LoggedMarker(P, E, Epoch(0), True, Offset(1)),
     MARKER,

@@ -1,11 +1,10 @@
-"""Answers about authentication, authorization, quotas and transactions where there are none."""
+"""Answers about authentication, authorization and quotas where there are none."""
 
 import pytest
 
 from kspec.spec.broker.clients.absent_features import (
     check_acl_request,
     check_described_scram_user,
-    check_described_transaction,
     check_directory_change,
     check_quota_change,
     check_quota_filter,
@@ -13,9 +12,6 @@ from kspec.spec.broker.clients.absent_features import (
     check_scram_deletion,
     check_scram_upsertion,
     check_token_request,
-    check_transaction_pattern,
-    check_transactional_id,
-    unknown_transaction_states,
 )
 from kspec.spec.broker.clients.leader_hints import tells_leader_to_consumer, tells_leader_to_producer
 from kspec.spec.broker.clients.metadata_requests import OF_BROKERS, OF_CONTROLLERS, check_endpoint_type
@@ -64,16 +60,6 @@ def test_nobody_has_a_scram_credential() -> None:
     assert check_scram_upsertion("a", 9, 1) == Error.UNSUPPORTED_SASL_MECHANISM
     assert {check_scram_upsertion("a", 2, count) for count in (4095, 16385)} == {Error.UNACCEPTABLE_CREDENTIAL}
     assert check_scram_upsertion("", 1, 4096) == Error.UNACCEPTABLE_CREDENTIAL
-
-
-def test_there_are_no_transactions() -> None:
-    assert unknown_transaction_states(("Ongoing", "Sleeping", "Dead", "ongoing")) == ("Sleeping", "ongoing")
-    assert check_transaction_pattern(True) == Error.NONE
-    assert check_transaction_pattern(False) == Error.INVALID_REGULAR_EXPRESSION
-    assert check_described_transaction("a") == Error.TRANSACTIONAL_ID_NOT_FOUND
-    assert check_described_transaction("") == Error.INVALID_REQUEST
-    assert check_transactional_id("a") == Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert check_transactional_id("") == Error.INVALID_REQUEST
 
 
 def test_there_is_one_log_directory() -> None:

@@ -79,7 +79,7 @@ SNAPSHOT = SnapshotId(Offset(5), Epoch(2))
         (check_snapshot_position(0, 10), Error.NONE),
         (check_snapshot_position(10, 10), Error.POSITION_OUT_OF_RANGE),
         (check_coordinator_key(GROUP_KEY), Error.NONE),
-        (check_coordinator_key(TRANSACTION_KEY), Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (check_coordinator_key(TRANSACTION_KEY), Error.NONE),
         (check_coordinator_key(2), Error.INVALID_REQUEST),
         (check_listable(is_loading=False), Error.NONE),
         (check_listable(is_loading=True), Error.COORDINATOR_LOAD_IN_PROGRESS),

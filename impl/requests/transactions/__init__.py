@@ -1,0 +1,1 @@
+"""The coordinator of transactions: its log, its requests, and the markers that it sends."""
