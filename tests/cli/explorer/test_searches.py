@@ -30,7 +30,7 @@ MANY = {"release": "4.4", "elections": 3, "fencings": 1, "isr-shrinks": 2}
 
 PROPERTIES = ("CommittedOnNextLeader", "LogMatching")
 STATES = 10_000_000
-SEEN = 20_000
+SEEN = 2_000
 """States that a search has seen before it is said to go on."""
 
 SMALL = {"replicas": 2, "log-size": 1, "max-records": 1, "max-epoch": 1, "restarts": 1, "acks": "all"}

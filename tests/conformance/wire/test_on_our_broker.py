@@ -17,6 +17,7 @@ from tests.conformance.conftest import MadeSuite
 from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run_on
 from tests.conformance.wire.weakenings import TOLD_CHECKS, TOLD_MUTANTS
 from tests.impl.broker.process import BrokerProcess, first_line
+from tests.limits.marks import marked
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +93,7 @@ def cases_by_check(made_suite: MadeSuite) -> dict[str, list[str]]:
 
 
 @pytest.mark.xdist_group("made_suite")  # one process makes the suite, and finds the cases that tell them
-@pytest.mark.parametrize("check", TOLD_CHECKS)
+@pytest.mark.parametrize("check", marked(TOLD_CHECKS, nightly=set(TOLD_CHECKS) - set(TOLD_CHECKS[::4])))
 def test_a_broker_without_a_check_fails_the_cases_that_tell_it(
     tmp_path: Path, check: str, cases_by_check: dict[str, list[str]]
 ) -> None:

@@ -19,7 +19,16 @@ from kspec.model_check.engines.explorer import explorer
 from kspec.model_check.engines.reference import explore
 from kspec.model_check.explorer import Explorer
 from kspec.model_check.models import MODELS, published
-from kspec.model_check.reports.studies import STUDIES, Study, StudyReport, UnfinishedError, as_markdown, as_text, tell
+from kspec.model_check.reports.studies import (
+    STUDIES,
+    Configuration,
+    Study,
+    StudyReport,
+    UnfinishedError,
+    as_markdown,
+    as_text,
+    tell,
+)
 from kspec.model_check.reports.studies.hazards import HAZARDS
 from kspec.model_check.reports.studies.matching import studies_of
 from kspec.model_check.reports.studies.tell import LINK
@@ -86,12 +95,17 @@ def study_parameters(large: bool | None = None) -> list[str]:
     return [name for name in EXPECTED if large is None or is_large(name) == large]
 
 
-def large_studies(nightly: tuple[str, ...] = ()) -> list[Any]:
+OF_NIGHT = [name for name, study in EXPECTED.items() if study.distinct_states > 100_000]
+"""Studies whose repaired space is explored whole by night; by day as far as `SEEN_BY_DAY`, and the failing run is found."""
+
+SEEN_BY_DAY = 5_000
+
+
+def large_studies() -> list[Any]:
     """All tests of a large study run in one process, which explores it once."""
+    late = {name: [pytest.mark.nightly] for name in OF_NIGHT}
     names = study_parameters(large=True)
-    assert set(nightly) <= set(names)
-    late = {name: [pytest.mark.nightly] if name in nightly else [] for name in names}
-    return [pytest.param(name, marks=[pytest.mark.xdist_group(f"study {name}"), *late[name]]) for name in names]
+    return [pytest.param(name, marks=[pytest.mark.xdist_group(f"study {name}"), *late.get(name, ())]) for name in names]
 
 
 @cache
@@ -144,9 +158,29 @@ def test_failure_is_found_and_repaired(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", large_studies(nightly=("earlier-incarnation", "records-read-late", "unfenced-truncation")))
+@pytest.mark.parametrize("name", large_studies())
 def test_failure_is_found_and_repaired_in_large_spaces(name: str) -> None:
     assert_as_expected(BY_NAME[name], EXPECTED[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_NIGHT)
+def test_failure_is_found_and_not_among_the_first_states_of_the_repair(name: str) -> None:
+    study = BY_NAME[name]
+    failing = checked(study.failing, study.invariant, Limits())
+    repaired = checked(study.repaired, study.invariant, Limits(max_states=SEEN_BY_DAY))
+    assert failing.violated
+    assert len(failing.verdicts[0].trace or ()) == EXPECTED[name].trace_length
+    assert not repaired.violated
+    assert repaired.distinct_states >= SEEN_BY_DAY
+
+
+def checked(configuration: Configuration, invariant: str, limits: Limits) -> Exploration:
+    model = MODELS[configuration.model].build(configuration.parameters)
+    symmetry = Symmetry(model) if configuration.symmetry else None
+    prop = model.property_named(invariant)
+    assert prop is not None
+    return compiled.explore(model, [prop], limits, symmetry=symmetry)
 
 
 @pytest.mark.parametrize("name", study_parameters())

@@ -11,12 +11,14 @@ from threading import Event
 import pytest
 
 from kspec.conformance.wire.cases import kept
+from tests.limits.marks import NIGHTLY, SLOW
 from tests.places import REPOSITORY
 
 MAKE = """
 import sys
 from kspec.conformance.wire.cases.suite import generated
-generated()
+if sys.argv[1:]:
+    generated()
 print(*sorted(one.__file__ for name, one in sys.modules.items() if name.startswith("kspec.") and one.__file__), sep="\\n")
 """
 
@@ -105,12 +107,11 @@ def test_former_contents_are_removed(folder: Path) -> None:
     assert kept.digest() in names
 
 
-@pytest.mark.slow
-def test_cases_are_made_from_these_sources_and_no_others() -> None:
-    """All that the generator imports is in the digest, and the data beside it."""
-    done = subprocess.run(
-        [sys.executable, "-c", MAKE], capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=600
-    )
+@pytest.mark.parametrize("doing", [(), pytest.param(("make",), marks=[SLOW, NIGHTLY])])
+def test_cases_are_made_from_these_sources_and_no_others(doing: tuple[str, ...]) -> None:
+    """All that the generator imports is in the digest, and the data beside it; also what it imports as it makes them."""
+    command = [sys.executable, "-c", MAKE, *doing]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY, timeout=600)
     read = {Path(line).resolve() for line in done.stdout.splitlines()}
     packages = {REPOSITORY / room / "__init__.py" for room in ("conformance", "impl", "model_check", "spec", "kspec")}
     known = {one.resolve() for one in kept.sources()}
