@@ -61,7 +61,7 @@ SAFETY = (
 )
 
 
-@pytest.mark.parametrize("row", marked(COUNTS, slow=COUNTS[7:], nightly=COUNTS[11:]))
+@pytest.mark.parametrize("row", marked(COUNTS, slow=COUNTS[7:], nightly=COUNTS[9:]))
 def test_everything_holds_within_these_bounds(row: tuple[dict[str, Any], int, int, int]) -> None:
     parameters, states, represented, transitions = row
     model = MODELS["quorum"].build(parameters)
