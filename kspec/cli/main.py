@@ -37,6 +37,7 @@ COMMANDS = {
     "dump-log": "broker.dump_log",
     "topics": "broker.topics",
     "consumer-groups": "broker.groups.command",
+    "transactions": "broker.transactions.command",
     "configs": "broker.topics",
     "get-offsets": "broker.topics",
     "delete-records": "broker.topics",

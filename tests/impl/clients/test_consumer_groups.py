@@ -1,7 +1,5 @@
 """`kspec consumer-groups` on this broker and on Apache Kafka, and beside Kafka's own tool."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,22 +9,20 @@ from click.testing import CliRunner, Result
 
 from kspec.cli.broker.groups.resetting import parse_datetime, parse_duration
 from kspec.cli.main import cli
-from kspec.conformance.kafka.jars import TOOLS, java
 from kspec.conformance.kafka.process import free_port
 from kspec.conformance.kafka.single import SingleKafka
 from kspec.impl.records.record import new_batch
 from kspec.impl.wire.values import Message
 from kspec.spec.coordinator.rules.consumer_protocol import write_assignment
-from tests.conformance.kafka.releases import NEWEST, WITH_TOOLS, jars_or_skip
+from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
+from tests.impl.clients.kafka_tool import printed_by_kafka
 
 TOPIC, OTHER, PARTITIONS = "alpha", "beta", 3
 RECORDS = 10
-LIMIT_S = 120
-"""The longest time for Kafka's tool: an emergency stop."""
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 EPOCHS = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\5alpha\xff\xff\xff\xff"
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -227,9 +223,5 @@ SHOWN = (
 
 @pytest.mark.slow
 def test_kafkas_own_tool_prints_the_same(address: str) -> None:
-    path = os.pathsep.join(map(str, jars_or_skip(WITH_TOOLS, TOOLS).class_path))
-    command = [java(), "-XX:TieredStopAtLevel=1", "-cp", path, str(HERE / "GroupTool.java")]
-    lines = "".join("\t".join(("--bootstrap-server", address, *arguments)) + "\n" for arguments in SHOWN)
-    ended = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    for arguments, theirs in zip(SHOWN, ended.stdout.split("\1"), strict=False):
+    for arguments, theirs in zip(SHOWN, printed_by_kafka(TOOL, address, SHOWN), strict=True):
         assert sorted(theirs.splitlines()) == sorted(tool(address, *arguments).stdout.splitlines()), arguments

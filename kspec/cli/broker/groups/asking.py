@@ -1,48 +1,20 @@
 """Requests about groups and offsets, each to the broker that answers it: a coordinator, a leader, any."""
 
-import asyncio
 import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kspec.cli.statuses import RefusedError
+from kspec.cli.broker.asking import AGAIN, PAUSE_S, ClusterAdmin, Place, TopicAndPartition, error_name
 from kspec.impl.wire.requests import sent
 from kspec.impl.wire.values import Message
 from kspec.spec.coordinator.rules.consumer_protocol import read_assignment
 from kspec.spec.values import Error
-from kspec.trials.cluster.asking import NOT_REACHED, ask_once, by_topic
+from kspec.trials.cluster.asking import by_topic
 
 LATEST, EARLIEST = -1, -2
 """Times of ListOffsets. Kafka: `ListOffsetsRequest.LATEST_TIMESTAMP`, `EARLIEST_TIMESTAMP`."""
 
-PAUSE_S = 0.1
-
 MISSING = {Error.GROUP_ID_NOT_FOUND.value, Error.UNSUPPORTED_VERSION.value}
-AGAIN = {
-    error.value
-    for error in (
-        Error.COORDINATOR_LOAD_IN_PROGRESS,
-        Error.COORDINATOR_NOT_AVAILABLE,
-        Error.NOT_COORDINATOR,
-        Error.LEADER_NOT_AVAILABLE,
-        Error.NOT_LEADER_OR_FOLLOWER,
-    )
-}
-"""Errors that pass: the request is sent again, to whom it may concern by then."""
-
-KNOWN = {error.value: error.name for error in Error}
-
-Place = tuple[str, int]
-
-
-class TopicAndPartition(NamedTuple):
-    """A partition by the name of its topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class ShownListing(NamedTuple):
@@ -85,18 +57,8 @@ class OffsetOfGroup(NamedTuple):
     leader_epoch: int
 
 
-def error_name(code: int) -> str:
-    """Kafka's name of an error, or its number."""
-    return KNOWN.get(code, f"error {code}")
-
-
-class GroupAdmin:
-    """Requests to a cluster. Each call has until `seconds` are over. Raises: `RefusedError`."""
-
-    def __init__(self, servers: str, seconds: float) -> None:
-        self._servers = [_place(one) for one in servers.split(",")]
-        self._seconds = seconds
-        self._versions: dict[Place, dict[int, tuple[int, int]]] = {}
+class GroupAdmin(ClusterAdmin):
+    """Requests about groups. Each call has until `seconds` are over. Raises: `RefusedError`."""
 
     # ---- groups
 
@@ -104,25 +66,25 @@ class GroupAdmin:
         """All groups of consumers, by name; of these states and kinds, if any are given."""
         found = []
         wanted = set(kinds) or {"classic", "consumer"}
-        for broker in self._metadata([]).brokers:
+        for broker in self.metadata([]).brokers:
             filters = {"states_filter": list(states), "types_filter": sorted(wanted)}
-            answer = self._asked((broker.host, broker.port), "ListGroups", 5, **filters)
-            found += [one for one in self._good(answer, "groups").groups if one.protocol_type in {"", "consumer"}]
+            answer = self.asked((broker.host, broker.port), "ListGroups", 5, **filters)
+            found += [one for one in self.good(answer, "groups").groups if one.protocol_type in {"", "consumer"}]
         listed = {ShownListing(one.group_id, _kind(one), getattr(one, "group_state", "Unknown")) for one in found}
         return sorted(one for one in listed if one.kind.lower() in wanted)
 
     def described(self, group: str) -> ShownGroup | None:
         """A group; nothing if there is none."""
-        node, place = self._coordinator(group)
+        node, place = self.coordinator(group)
         shown = f"{place[0]}:{place[1]}  ({node})"
-        if sent("ConsumerGroupDescribe").key in self._known(place):
+        if sent("ConsumerGroupDescribe").key in self.known(place):
             one = self._of_group(group, "ConsumerGroupDescribe", 1, "groups", group_ids=[group])
             if one.error_code not in MISSING:
-                return _modern(self._good(one, group), shown)
+                return _modern(self.good(one, group), shown)
         one = self._of_group(group, "DescribeGroups", 6, "groups", groups=[group])
         if one.error_code == Error.GROUP_ID_NOT_FOUND.value or one.group_state == "Dead":
             return None
-        return _classic(self._good(one, group), shown)
+        return _classic(self.good(one, group), shown)
 
     def delete(self, group: str) -> str | None:
         """Delete a group; the name of the error, if it is refused."""
@@ -139,7 +101,7 @@ class GroupAdmin:
             TopicAndPartition(topic.name, one.partition_index): OffsetOfGroup(
                 one.committed_offset, getattr(one, "committed_leader_epoch", -1)
             )
-            for topic in self._good(answer, group).topics or ()
+            for topic in self.good(answer, group).topics or ()
             for one in topic.partitions
             if one.committed_offset >= 0
         }
@@ -156,7 +118,7 @@ class GroupAdmin:
         answer = self._of_group(group, "OffsetCommit", 9, None, group_id=group, member_id="", topics=wanted)
         for topic in answer.topics:
             for one in topic.partitions:
-                self._good(one, f"{topic.name}-{one.partition_index}")
+                self.good(one, f"{topic.name}-{one.partition_index}")
 
     def delete_offsets(self, group: str, partitions: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, str | None]:
         """Delete offsets of a group; for each partition the name of the error, if it is refused."""
@@ -165,7 +127,7 @@ class GroupAdmin:
         answer = self._of_group(group, "OffsetDelete", 0, None, group_id=group, topics=wanted)
         return {
             TopicAndPartition(topic.name, one.partition_index): error_name(one.error_code) if one.error_code else None
-            for topic in self._good(answer, group).topics
+            for topic in self.good(answer, group).topics
             for one in topic.partitions
         }
 
@@ -173,7 +135,7 @@ class GroupAdmin:
 
     def partitions_of(self, topics: Iterable[str]) -> dict[TopicAndPartition, Place | None]:
         """The partitions of topics that there are, each with its leader, if it has one."""
-        answer = self._metadata(sorted(set(topics)))
+        answer = self.metadata(sorted(set(topics)))
         places = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         return {
             TopicAndPartition(topic.name, one.partition_index): places.get(one.leader_id)
@@ -183,7 +145,7 @@ class GroupAdmin:
 
     def offsets(self, partitions: Iterable[TopicAndPartition], timestamp: int) -> dict[TopicAndPartition, int]:
         """The offsets at a time (ms, `LATEST`, `EARLIEST`), of partitions that have a leader; -1 where none is so late."""
-        wanted, end = set(partitions), time.monotonic() + self._seconds
+        wanted, end = set(partitions), time.monotonic() + self.seconds
         found: dict[TopicAndPartition, int] = {}
         while True:
             leaders = self.partitions_of(one.topic for one in wanted) if wanted else {}
@@ -200,81 +162,23 @@ class GroupAdmin:
     ) -> dict[TopicAndPartition, int]:
         asked = [(one.topic, Message(partition_index=one.partition, timestamp=timestamp)) for one in sorted(partitions)]
         topics = [Message(name=name, partitions=indexes) for name, indexes in by_topic(asked).items()]
-        answer = self._asked(place, "ListOffsets", 9, replica_id=-1, isolation_level=0, topics=topics)
+        answer = self.asked(place, "ListOffsets", 9, replica_id=-1, isolation_level=0, topics=topics)
         return {
-            TopicAndPartition(topic.name, one.partition_index): self._good(one, topic.name).offset
+            TopicAndPartition(topic.name, one.partition_index): self.good(one, topic.name).offset
             for topic in answer.topics
             for one in topic.partitions
             if one.error_code not in AGAIN
         }
 
-    # ---- who is asked
-
-    def _metadata(self, topics: list[str]) -> Message:
-        asked = {"topics": [Message(name=name) for name in topics], "allow_auto_topic_creation": False}
-        return self._somewhere("Metadata", 12, **asked)
-
-    def _coordinator(self, group: str) -> tuple[int, Place]:
-        end = time.monotonic() + self._seconds
-        while True:
-            answer = self._somewhere("FindCoordinator", 3, key=group, key_type=0)
-            if answer.error_code not in AGAIN or time.monotonic() > end:
-                found = self._good(answer, group)
-                return found.node_id, (found.host, found.port)
-            time.sleep(PAUSE_S)
-
     def _of_group(self, group: str, api: str, version: int, within: str | None, **fields: Any) -> Message:
         """The answer of a group's coordinator, or the first part of it that is about the group."""
-        end = time.monotonic() + self._seconds
+        end = time.monotonic() + self.seconds
         while True:
-            answer = self._asked(self._coordinator(group)[1], api, version, **fields)
+            answer = self.asked(self.coordinator(group)[1], api, version, **fields)
             part: Message = getattr(answer, within)[0] if within is not None and getattr(answer, within, None) else answer
             if getattr(part, "error_code", 0) not in AGAIN or time.monotonic() > end:
                 return part
             time.sleep(PAUSE_S)
-
-    def _somewhere(self, api: str, version: int, **fields: Any) -> Message:
-        """The answer of the first of the given servers that gives one."""
-        for place in self._servers[:-1]:
-            try:
-                return self._asked(place, api, version, **fields)
-            except RefusedError:
-                continue
-        return self._asked(self._servers[-1], api, version, **fields)
-
-    def _asked(self, place: Place, api: str, newest: int, **fields: Any) -> Message:
-        return self._sent(place, api, self._version(place, api, newest), **fields)
-
-    def _sent(self, place: Place, api: str, version: int, **fields: Any) -> Message:
-        try:
-            return asyncio.run(ask_once(place, api, version, self._seconds, **fields))
-        except NOT_REACHED as error:
-            said = str(error) or "it does not answer, or closes the connection"
-            raise RefusedError(f"{place[0]}:{place[1]}: {api}: {said}") from error
-
-    def _known(self, place: Place) -> dict[int, tuple[int, int]]:
-        if place not in self._versions:
-            answer = self._sent(place, "ApiVersions", 0)
-            self._versions[place] = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
-        return self._versions[place]
-
-    def _version(self, place: Place, api: str, newest: int) -> int:
-        oldest, last = self._known(place).get(sent(api).key, (0, -1))
-        if not oldest <= min(last, newest):
-            raise RefusedError(f"{place[0]}:{place[1]} does not know {api}")
-        return min(last, newest)
-
-    def _good(self, part: Message, about: str) -> Any:
-        if getattr(part, "error_code", 0):
-            raise RefusedError(f"{about}: {error_name(part.error_code)}")
-        return part
-
-
-def _place(server: str) -> Place:
-    host, _, port = server.strip().rpartition(":")
-    if not host or not port.isdigit():
-        raise RefusedError(f"a server has the form HOST:PORT, not {server!r}")
-    return host.strip("[]"), int(port)
 
 
 def _kind(listed: Message) -> str:

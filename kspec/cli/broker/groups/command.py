@@ -1,14 +1,14 @@
 """`kspec consumer-groups`."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
 
+from kspec.cli.broker.asking import TopicAndPartition, check_plaintext
 from kspec.cli.broker.client import bootstrap, command_config
 from kspec.cli.broker.groups import tables
-from kspec.cli.broker.groups.asking import EARLIEST, LATEST, GroupAdmin, ShownGroup, TopicAndPartition
+from kspec.cli.broker.groups.asking import EARLIEST, LATEST, GroupAdmin, ShownGroup
 from kspec.cli.broker.groups.positions import positions
 from kspec.cli.broker.groups.resetting import (
     OffsetsOfGroup,
@@ -20,7 +20,6 @@ from kspec.cli.broker.groups.resetting import (
     parse_topics,
 )
 from kspec.cli.statuses import RefusedError
-from kspec.impl.config.properties import ConfigError, read_properties
 
 STATES = ("Unknown", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 KINDS = ("classic", "consumer")
@@ -80,7 +79,7 @@ def consumer_groups(action: str | None, bootstrap_server: str, command_config: s
     if action is None:
         raise click.UsageError("say what to do: --list, --describe, --delete, --reset-offsets or --delete-offsets")
     _check(action, given)
-    _check_settings(command_config)
+    check_plaintext(command_config)
     admin = GroupAdmin(bootstrap_server, given["timeout"] / 1000)
     if action == "list":
         states, kinds = _filter("--state", given["state"], STATES), _filter("--type", given["kind"], KINDS)
@@ -134,16 +133,6 @@ def _check_reset(given: dict[str, Any]) -> None:
         raise click.UsageError("say --topic or --all-topics, not both")
     if not (given["topics"] or given["all_topics"] or given["from_file"]):
         raise click.UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
-
-
-def _check_settings(file: str | None) -> None:
-    """Refuse settings of clients that mean a connection which this one is not; others change nothing here."""
-    try:
-        settings = read_properties(Path(file)) if file else {}
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from error
-    if (protocol := settings.get("security.protocol", "PLAINTEXT").upper()) != "PLAINTEXT":
-        raise click.UsageError(f"security.protocol={protocol}: this command connects by PLAINTEXT only")
 
 
 def _filter(flag: str, given: str | None, known: tuple[str, ...]) -> list[str]:

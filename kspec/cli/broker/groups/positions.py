@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kspec.cli.broker.groups.asking import LATEST, GroupAdmin, OffsetOfGroup, ShownGroup, TopicAndPartition
+from kspec.cli.broker.asking import TopicAndPartition
+from kspec.cli.broker.groups.asking import LATEST, GroupAdmin, OffsetOfGroup, ShownGroup
 
 
 class Position(NamedTuple):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from kspec.cli.broker.groups.asking import EARLIEST, LATEST, GroupAdmin, TopicAndPartition
+from kspec.cli.broker.asking import TopicAndPartition
+from kspec.cli.broker.groups.asking import EARLIEST, LATEST, GroupAdmin
 from kspec.cli.statuses import RefusedError
 
 Plan = dict[TopicAndPartition, int]

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from kspec.cli.broker.groups.asking import ShownGroup, ShownListing, ShownMember, TopicAndPartition
+from kspec.cli.broker.asking import TopicAndPartition
+from kspec.cli.broker.groups.asking import ShownGroup, ShownListing, ShownMember
 from kspec.cli.broker.groups.positions import Position
 
 NONE = "-"

@@ -1,0 +1,1 @@
+"""`kspec transactions`: by the name and flags of Kafka's tool."""
