@@ -302,6 +302,16 @@ class Record(NamedTuple):
         """As a batch: none."""
         return NO_SEQUENCE
 
+    @property
+    def is_transactional(self) -> bool:
+        """As a batch: it is not."""
+        return False
+
+    @property
+    def marker(self) -> None:
+        """As a batch: it ends no transaction."""
+        return None
+
     def in_epoch(self, leader_epoch: Epoch) -> "Record":
         """The record with the leader epoch in which a leader appends it."""
         return self._replace(leader_epoch=leader_epoch)

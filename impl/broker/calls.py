@@ -175,6 +175,20 @@ class InTurns:
 
 
 @dataclass(slots=True)
+class Detain:
+    """The next requests on the connection of this one wait until `Resume`: it cannot go on before an answer is there."""
+
+    call: Call
+
+
+@dataclass(slots=True)
+class Resume:
+    """A request that has been held goes on."""
+
+    call: Call
+
+
+@dataclass(slots=True)
 class GradualWork:
     """Work in steps that is for no request alone: others are served in between. The effects after it wait until it is done.
 
@@ -223,8 +237,6 @@ class Ask:
     take: "Callable[[Message | None, Instant], list[Effect]]"
     timeout_ms: int = 30_000
     """The longest wait for the response. Then the connection is closed. Kafka: `request.timeout.ms`."""
-    call: Call | None = None
-    """The client's request that cannot go on before the answer is there: its connection waits."""
 
 
 @dataclass(slots=True)
@@ -264,7 +276,7 @@ class Stop:
     why: str = ""
 
 
-NodeEffect: TypeAlias = Respond | NoResponse | Drop | AppendMetadata | Then | Aside | InTurns | GradualWork
+NodeEffect: TypeAlias = Respond | NoResponse | Drop | AppendMetadata | Then | Aside | InTurns | Detain | Resume | GradualWork
 """The effects of every node: they answer requests, write the metadata log, and divide work."""
 
 BrokerEffect: TypeAlias = Store | StoreTogether | Ask | CopyMetadata | CopySnapshot | CutMetadata | Serve | Stop

@@ -14,10 +14,12 @@ from kspec.impl.broker.replica import Changes, Replica
 from kspec.impl.broker.throttle import FOLLOWER, LEADER, Throttle
 from kspec.impl.broker.timers import Timers
 from kspec.impl.broker.topic_settings import topic_settings
+from kspec.impl.broker.verification import TransactionVerifier
 from kspec.impl.config.broker import BrokerConfig
 from kspec.impl.metadata.active import StepRecorder
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.records.batch import BatchHeader, Buffer
+from kspec.impl.records.markers import batch_for_spec
 from kspec.impl.wire.apis import APIS
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.named_partitions import NO_TOPIC, check_hosted_partition
@@ -51,7 +53,8 @@ from kspec.spec.controller.topics.config_types import items_of
 from kspec.spec.controller.topics.description import topic_values
 from kspec.spec.controller.topics.names import INTERNAL
 from kspec.spec.controller.topics.producer_ids import ProducerIds
-from kspec.spec.log.batch import Batch
+from kspec.spec.coordinator.rules.hashing import partition_for
+from kspec.spec.log.batch import EndMarker
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.messages.alter_partition import AlterPartitionRequest
 from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest, ProduceResponse
@@ -60,6 +63,7 @@ from kspec.spec.metadata import broker_of, rack_of
 from kspec.spec.releases.features import features_supported
 from kspec.spec.step import Reply, Send, SendToController
 from kspec.spec.topics import ConfigResource, ResourceType, TopicPartition, configs_of
+from kspec.spec.transactions.log.partition import NO_GUARD
 from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
@@ -73,10 +77,16 @@ from kspec.spec.values import (
     MonotonicMs,
     RequestNumber,
     TopicId,
+    TransactionalId,
 )
 
 OF_REPLICAS = ("producer.id.expiration.ms", "replica.lag.time.max.ms", "replica.fetch.backoff.ms")
 """Settings of the broker that its partitions need."""
+
+TRANSACTION_STATE = "__transaction_state"
+"""The topic that keeps transactions. Kafka: `Topic.TRANSACTION_STATE_TOPIC_NAME`."""
+
+VERIFIES = "transaction.partition.verification.enable"
 
 
 StepT = TypeVar("StepT")
@@ -101,6 +111,13 @@ class PartitionQuestion(Protocol[RequestT_contra, AnswerT_co]):
 
     def __call__(self, broker: Broker, partition: Partition[EpochLog], request: RequestT_contra, /) -> AnswerT_co:
         """Answer."""
+
+
+class CoordinatorMarker(NamedTuple):
+    """A marker that a transaction coordinator has sent, and the version of transactions with which it ends one."""
+
+    marker: EndMarker
+    transaction_version: int
 
 
 class HandlerResult(NamedTuple):
@@ -171,6 +188,8 @@ class BrokerCore:
         self._configured_by: object = None
         self.producer_ids = ProducerIds()
         self.leader_throttle, self.follower_throttle = (Throttle(side, config, cluster) for side in (LEADER, FOLLOWER))
+        self.verifier = TransactionVerifier(config, self.timers, self.transaction_coordinator)
+        """The questions to the coordinators of transactions."""
         self.cluster_id = ""
         self.log_dir = ""
         self.disk_space: Callable[[], tuple[int, int]] = lambda: (-1, -1)
@@ -260,6 +279,17 @@ class BrokerCore:
                 return self.leader_of(None, topic, index, True)
             case _:
                 return self.leader_of(topic, NO_TOPIC_ID, index, False)
+
+    def transaction_coordinator(self, transactional_id: TransactionalId) -> BrokerId:
+        """The broker that coordinates a producer's transactions, `NO_LEADER` if there is none.
+
+        **Kafka:** `AddPartitionsToTxnManager.getTransactionCoordinator`.
+        """
+        topic = self.cluster.image.topics.get(TRANSACTION_STATE)
+        if topic is None or not topic.partitions:
+            return NO_LEADER
+        index = partition_for(transactional_id, len(topic.partitions))
+        return self.leader_of(TRANSACTION_STATE, NO_TOPIC_ID, index, False)[0]
 
     def endpoints_of(self, leaders: Iterable[BrokerId]) -> list[Message]:
         """The addresses of brokers, for clients that are sent to them."""
@@ -361,7 +391,7 @@ class BrokerCore:
     def _rebuild_producers(self, replica: Replica) -> list[Effect]:
         """The log has been cut: the producers are those of the batches that are left."""
         if not replica.offline:
-            self.become(replica, producers_rebuilt(replica.partition, replica.files.producer_batches()))
+            self.become(replica, producers_rebuilt(replica.partition, replica.files.transactions_left()))
         return []
 
     def ask(self, question: PartitionQuestion[RequestT, AnswerT], replica: Replica, request: RequestT) -> AnswerT:
@@ -441,6 +471,7 @@ class BrokerCore:
         found["cleanup.policy"] = ",".join(items_of(found["cleanup.policy"]))
         for name in OF_REPLICAS:
             found[name] = str(self.config.number(name))
+        found[VERIFIES] = str(self.config.flag(VERIFIES)).lower()
         return found
 
     def default_topic_settings(self) -> dict[str, str]:
@@ -464,14 +495,16 @@ class BrokerCore:
         return RequestNumber(next(self._numbers))
 
     def append_own(
-        self, replica: Replica, header: BatchHeader, records: memoryview, now: Instant
+        self, replica: Replica, header: BatchHeader, records: memoryview, now: Instant, guard: int = NO_GUARD
     ) -> tuple[Error, list[Effect]]:
         """Append a batch of this broker's own: whether the log takes it is known at once, whether it is committed later.
+
+        `guard`: the one under which its transaction was verified.
 
         **Kafka:** `CoordinatorPartitionWriter.append`.
         """
         own = OwnBatch()
-        effects = self.append(replica, own, 0, header, records, now, ACKS_LEADER, now.monotonic)
+        effects = self.append(replica, own, 0, header, records, now, ACKS_LEADER, now.monotonic, guard)
         return own.error, effects
 
     def append(
@@ -484,17 +517,17 @@ class BrokerCore:
         now: Instant,
         acks: int,
         deadline: MonotonicMs,
+        guard: int = NO_GUARD,
+        marker: CoordinatorMarker | None = None,
     ) -> list[Effect]:
-        """Hand one checked batch to `spec`, and carry on with what it says."""
-        batch = Batch(
-            header.last_offset_delta + 1,
-            payload=0,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            first_sequence=header.base_sequence,
-        )
+        """Hand one checked batch to `spec`, and carry on with what it says.
+
+        `guard`: the one under which its transaction was verified. `marker`: what it holds, if it is a control batch.
+        """
+        batch = batch_for_spec(header, None if marker is None else marker.marker).in_epoch(NO_EPOCH)
         pending = PendingBatch(next(self._numbers), replica, waiter, place)
-        request = ProduceRequest(pending, acks, batch, deadline)
+        version = 0 if marker is None else marker.transaction_version
+        request = ProduceRequest(pending, acks, batch, deadline, guard, version)
         effects = self.run(
             handle_produce, replica, request, now.monotonic, now=now, payloads=(records,), on_failure=pending.fail
         ).effects

@@ -104,6 +104,7 @@ class Replica:
             back_off=int(config["replica.fetch.backoff.ms"]),
             deletes_records=self.config.deletes,
             compacts_records=self.config.compacts,
+            verifies_transactions=config["transaction.partition.verification.enable"] != "false",
         )
         self.tell_observers()
 

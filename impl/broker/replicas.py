@@ -214,7 +214,7 @@ class Replicas:
         except (OSError, StorageError) as error:
             LOG.error("%s-%d is offline: %s", *place, in_words(error))
             files = self.directory.unopened(*place, log_config(settings), now)
-        partition = opened(partition_id, files.recovered)._replace(producers=files.producers())
+        partition = opened(partition_id, files.recovered, files.transactions())
         replica = Replica(place, key.topic_id, partition, files, settings)
         replica.offline = not files.segments
         return replica

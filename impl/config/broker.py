@@ -114,6 +114,15 @@ SETTINGS: dict[str, Setting] = {
         Setting("producer.id.expiration.ms", "int", str(DAY_MS), "When a silent producer is forgotten (ms).", lowest=1),
         Setting("producer.id.expiration.check.interval.ms", "int", "600000", "How often that is looked at (ms).", lowest=1),
         Setting(
+            "transaction.partition.verification.enable",
+            "boolean",
+            "true",
+            "Whether a leader asks the coordinator before it begins a transaction in a log.",
+        ),
+        Setting("request.timeout.ms", "int", "30000", "How long a marker waits to be committed (ms).", lowest=0),
+        Setting("add.partitions.to.txn.retry.backoff.ms", "int", "20", "How soon a leader asks again (ms).", lowest=1),
+        Setting("add.partitions.to.txn.retry.backoff.max.ms", "int", "100", "How long it asks (ms).", lowest=0),
+        Setting(
             "metadata.log.max.record.bytes.between.snapshots",
             "long",
             "20971520",

@@ -97,7 +97,6 @@ HARMLESS: tuple[str, ...] = (
     "offsets.load.buffer.size",
     "replica.socket.",
     "replica.selector.class",
-    "request.timeout.ms",
     "server.max.startup.time.ms",
     "socket.connection.setup.timeout.",
     # Compression: batches are stored as they come.

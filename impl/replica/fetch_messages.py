@@ -6,11 +6,12 @@ from typing import Generic, NamedTuple, TypeVar
 from kspec.impl.broker.core import BrokerCore
 from kspec.impl.broker.replica import Replica
 from kspec.impl.records.batch import BatchHeader, InvalidBatchError, headers, is_intact
+from kspec.impl.records.markers import batch_in
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.fetch_sessions import ClientSession
 from kspec.spec.broker.clients.offset_requests import EARLIEST, LATEST
 from kspec.spec.broker.effects import FollowerRequest
-from kspec.spec.log.batch import Batch, count_records
+from kspec.spec.log.batch import count_records
 from kspec.spec.messages.fetch import FetchRequest, FetchResponse
 from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kspec.spec.messages.list_offsets import OffsetSpec as WantedOffset
@@ -125,7 +126,7 @@ def fetched(fetch_offset: Offset, part: Message) -> list[PartitionAnswer[FetchRe
         return [PartitionAnswer(response)]
     return [
         PartitionAnswer(
-            response._replace(base_offset=run[0].base_offset, records=tuple(map(_batch, run))),
+            response._replace(base_offset=run[0].base_offset, records=tuple(batch_in(header, records) for header in run)),
             tuple(records[header.position : header.position + header.size] for header in run),
         )
         for run in runs
@@ -150,17 +151,6 @@ def _whole(records: memoryview) -> memoryview:
             break
         position = following
     return records[:position]
-
-
-def _batch(header: BatchHeader) -> Batch:
-    return Batch(
-        header.last_offset_delta + 1,
-        header.leader_epoch,
-        payload=0,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        first_sequence=header.base_sequence,
-    )
 
 
 # ---- OffsetForLeaderEpoch

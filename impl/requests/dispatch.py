@@ -38,6 +38,7 @@ from kspec.impl.requests.transactions.requests import (
     end_txn,
     list_transactions,
 )
+from kspec.impl.requests.transactions.written_markers import write_txn_markers
 from kspec.impl.wire.apis import FORWARDED
 from kspec.spec.values import Instant
 
@@ -77,8 +78,9 @@ OF_GROUPS: dict[str, Callable[[Groups, Call, Instant], list[Effect]]] = {
     "OffsetDelete": offset_delete,
     "ConsumerGroupHeartbeat": consumer_group_heartbeat,
     "ConsumerGroupDescribe": consumer_group_describe,
+    "WriteTxnMarkers": write_txn_markers,
 }
-"""APIs about groups."""
+"""APIs about groups, and the one that also ends their transactions."""
 
 
 OF_TRANSACTIONS: dict[str, Callable[[Transactions, Call, Instant], list[Effect]]] = {

@@ -41,7 +41,9 @@ from kspec.spec.broker.rules.reading import (
     unreadable,
     visible_end,
 )
-from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse
+from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
+from kspec.spec.transactions.log.partition import AbortedTransaction
+from kspec.spec.transactions.log.reading import aborted_between
 from kspec.spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Error, Instant, Offset
 
 LOG = logging.getLogger("kspec.broker")
@@ -63,6 +65,8 @@ class ReadPartition:
     """The bytes that count towards the fetch's minimum."""
     ends: bool = False
     """Whether the fetch does not wait, however little there is."""
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """The aborted transactions that a consumer has to know for the records."""
 
     @property
     def wanted(self) -> RequestedPartition:
@@ -284,7 +288,10 @@ def _read_records(
         return ReadPartition(asked, FetchResponse(unreadable(isinstance(error, InvalidSegmentError))))
     counted = counted_bytes(piece.length, limit, piece.next_offset, end)
     ends = ends_waiting(offset, end, not replica.files.in_same_segment(offset, end))
-    return ReadPartition(asked, found, piece, piece.length, counted, ends)
+    read = ReadPartition(asked, found, piece, piece.length, counted, ends)
+    if isolation_of(request) == Isolation.COMMITTED_TRANSACTIONS and piece.length:
+        read.aborted = aborted_between(replica.files.aborted(offset), offset, piece.next_offset)
+    return read
 
 
 def _is_held_back(core: BrokerCore, replica: Replica, request: FetchRequest, now: Instant) -> bool:
@@ -412,7 +419,8 @@ def _partition(call: Call, read: ReadPartition) -> Message:
     values = message.__dict__
     if read.replica is not None:
         committed = found.error == Error.NONE and call.message.isolation_level == READ_COMMITTED
-        values["aborted_transactions"] = [] if committed else None
+        aborted = [Message(producer_id=one.producer_id, first_offset=one.first_offset) for one in read.aborted]
+        values["aborted_transactions"] = aborted if committed else None
     if is_diverging(found):
         values["diverging_epoch"] = Message(epoch=found.diverging.leader_epoch, end_offset=found.diverging.end_offset)
     return message

@@ -1,14 +1,17 @@
 """Produce: each batch, and what is in it, is handed to `spec`; what `spec` takes is stored."""
 
+from dataclasses import dataclass, field
 from functools import partial
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from kspec.impl.broker.calls import Aside, Call, Effect, InTurns, Steps, aside, ends_turn, in_one_go
+from kspec.impl.broker.calls import Aside, Call, Detain, Effect, InTurns, Resume, Steps, aside, ends_turn, in_one_go
 from kspec.impl.broker.core import BrokerCore
 from kspec.impl.broker.pending import PendingProduce, answer_of, refusal, refusal_of_records
 from kspec.impl.broker.replica import Replica
+from kspec.impl.broker.verification import TransactionQuestion, Verdict
 from kspec.impl.records.batch import HEADER_SIZE, LENGTH_END, BatchHeader, Buffer, header_at, is_intact, stamped
+from kspec.impl.records.markers import batch_for_spec
 from kspec.impl.records.pieces import MoreBytesError
 from kspec.impl.records.reading import read_records, records_in
 from kspec.impl.records.record import rewritten
@@ -25,6 +28,7 @@ from kspec.spec.broker.clients.batches import (
     check_batch_of_request,
     check_begin,
     check_framing,
+    check_one_producer,
     check_received_batch,
     check_request_records,
     fails_as_a_whole,
@@ -39,9 +43,13 @@ from kspec.spec.broker.clients.records import (
     stored_codec,
     stored_times,
 )
+from kspec.spec.broker.effects import VerificationAnswer
+from kspec.spec.broker.leader.verification import adds_partitions, begin_verification, is_asked, knows_abortable
 from kspec.spec.log.found_records import FoundRecord
 from kspec.spec.messages.produce import ACKS_ALL, NO_DEADLINE, ProduceResponse
-from kspec.spec.values import NO_PRODUCER_ID, Error, Instant, TimestampMs
+from kspec.spec.topics import TopicPartition
+from kspec.spec.transactions.log.partition import NO_GUARD, error_after_verification
+from kspec.spec.values import NO_PRODUCER_ID, Error, Instant, TimestampMs, TransactionalId
 
 READ_AT_ONCE = 4 << 20
 """Bytes of a batch's records that are read before others are served: compressed, a batch may become far more."""
@@ -62,11 +70,29 @@ class NamedPartition(NamedTuple):
     framing: Framing
 
 
+Copies: TypeAlias = dict[tuple[str | bytes, int], list[NamedPartition]]
+"""The batches of a request for each partition that it names: by its topic's name or id, and its number."""
+
+
 class CompleteBatch(NamedTuple):
     """A batch that is there as a whole: its header, and what `spec` asks of it."""
 
     header: BatchHeader
     batch: ReceivedBatch
+    guard: int = NO_GUARD
+    """The guard under which its transaction was verified."""
+
+
+@dataclass(slots=True)
+class RequestVerification:
+    """The verification of a request's transaction: the guard or the error of each place, and what is asked."""
+
+    guards: dict[int, int] = field(default_factory=dict)
+    errors: dict[int, Error] = field(default_factory=dict)
+    asked: dict[TopicPartition, int] = field(default_factory=dict)
+    """The places of partitions about which the coordinator is asked."""
+    undecided: dict[int, Error] = field(default_factory=dict)
+    """Of places whose error stands for another one: that."""
 
 
 PRODUCED_AT_ONCE = 40
@@ -88,7 +114,7 @@ def _produce(core: BrokerCore, call: Call, now: Instant) -> Steps:
     """Look at the beginning of all batches, as one may fail the others, and then append them; some in each step."""
     request, by_id = call.message, call.version >= 13
     terms = ProduceTerms(call.version, request.acks, request.transactional_id is not None)
-    copies: dict[tuple[str | bytes, int], list[NamedPartition]] = {}
+    copies: Copies = {}
     framings: list[Framing] = []
     is_odd = call.version < FIRST_VERSION_WITH_ZSTD
     for topic in request.topic_data:
@@ -111,18 +137,106 @@ def _produce(core: BrokerCore, call: Call, now: Instant) -> Steps:
             if ends_turn(number):
                 yield []
     words = _words(framings) if error == Error.CORRUPT_MESSAGE else None
+    verification = RequestVerification()
+    if error == Error.NONE and terms.has_transactional_id and any(framing.transactional for framing in framings):
+        error, question = _begin_verification(core, call, terms, copies, verification, now)
+        if question is not None:
+            kept = _kept(copies)  # the buffer that was received is used again before the answer is there
+
+            def go_on(verdict: Verdict, later: Instant) -> list[Effect]:
+                _end_verification(terms, verification, verdict)
+                steps = _append_all(core, pending, terms, kept, Error.NONE, None, verification, later)
+                return [InTurns(call, steps), Resume(call)]
+
+            return [Detain(call), *core.verifier.ask(question, go_on, now)]
+    return (yield from _append_all(core, pending, terms, copies, error, words, verification, now))
+
+
+def _begin_verification(
+    core: BrokerCore, call: Call, terms: ProduceTerms, copies: Copies, verification: RequestVerification, now: Instant
+) -> tuple[Error, TransactionQuestion | None]:
+    """Find out which partitions the coordinator is to be asked about; an error is the whole request's.
+
+    **Kafka:** `ReplicaManager.maybeStartTransactionVerificationForPartitions`.
+    """
+    adds = adds_partitions(terms.version)
+    found: list[tuple[int, Replica, BatchHeader]] = []
+    for place, named in enumerate(copies.values()):
+        topic, index, _, framing = named[-1]
+        replica, _ = core.find(topic.name, topic.topic_id, index, by_id=terms.version >= 13)
+        received = _received(named[-1], intact=False)
+        if replica is None or received is None or not framing.transactional:
+            continue
+        if received.header.producer_id > NO_PRODUCER_ID:
+            found.append((place, replica, received.header))
+    error = check_one_producer({(header.producer_id, header.producer_epoch) for _, _, header in found})
+    if error != Error.NONE:
+        return error, None
+    for place, replica, header in found:
+        answer = core.run(begin_verification, replica, batch_for_spec(header), adds, now=now).reply
+        assert isinstance(answer, VerificationAnswer)
+        if answer.error != Error.NONE:
+            verification.errors[place] = answer.error
+        elif is_asked(answer):
+            verification.guards[place] = answer.guard
+            verification.asked[replica.place] = place
+    if not verification.asked:
+        return Error.NONE, None
+    header = found[0][2]
+    whose = TransactionalId(call.message.transactional_id), header.producer_id, header.producer_epoch
+    return Error.NONE, TransactionQuestion(*whose, tuple(verification.asked), adds)
+
+
+def _end_verification(terms: ProduceTerms, verification: RequestVerification, verdict: Verdict) -> None:
+    """The coordinator has answered: partitions that it has not confirmed have an error."""
+    bumps, knows = adds_partitions(terms.version), knows_abortable(terms.version)
+    for partition, place in verification.asked.items():
+        told = verdict.get(partition, Error.NETWORK_EXCEPTION)
+        error = error_after_verification(told, bumps, knows)
+        if error != Error.NONE:
+            verification.errors[place] = error
+            if error == Error.NOT_ENOUGH_REPLICAS:
+                verification.undecided[place] = told
+
+
+def _kept(copies: Copies) -> Copies:
+    """The partitions of a request with their own bytes."""
+    return {
+        key: [one._replace(topic=_own(one.topic), records=memoryview(bytes(one.records))) for one in named]
+        for key, named in copies.items()
+    }
+
+
+def _own(topic: Message) -> Message:
+    return Message(name=topic.name, topic_id=bytes(topic.topic_id))
+
+
+def _append_all(
+    core: BrokerCore,
+    pending: PendingProduce,
+    terms: ProduceTerms,
+    copies: Copies,
+    error: Error,
+    words: str | None,
+    verification: RequestVerification,
+    now: Instant,
+) -> Steps:
+    """Append the batches of a request, some in each step. An `error` is that of all of them."""
     effects: list[Effect] = []
     for place, ((key, index), named) in enumerate(copies.items()):
         pending.topics.setdefault(key, []).append(place)
         if error != Error.NONE:
             effects += pending.take(place, refusal(index, error, words))
         else:
-            effects += _produce_one(core, pending, place, named, terms, now)
+            effects += _produce_one(core, pending, place, named, terms, verification, now)
         if ends_turn(place, PRODUCED_AT_ONCE):
             yield effects
             effects = []
-    call.message = Message()  # the batches are in the effects; while the answer waits, it holds no memory
-    return effects if copies else pending.finish()
+    if not copies:
+        return pending.finish()
+    # The batches are in the effects; while the answer waits, it holds no memory.
+    pending.call.message = Message(timeout_ms=pending.call.message.timeout_ms)
+    return effects
 
 
 def _fails_all(core: BrokerCore, terms: ProduceTerms, one: NamedPartition, by_id: bool) -> bool:
@@ -133,7 +247,13 @@ def _fails_all(core: BrokerCore, terms: ProduceTerms, one: NamedPartition, by_id
 
 
 def _produce_one(
-    core: BrokerCore, pending: PendingProduce, place: int, named: list[NamedPartition], terms: ProduceTerms, now: Instant
+    core: BrokerCore,
+    pending: PendingProduce,
+    place: int,
+    named: list[NamedPartition],
+    terms: ProduceTerms,
+    verification: RequestVerification,
+    now: Instant,
 ) -> list[Effect]:
     """Append what a request has for one partition. Of several batches for the same partition one is appended."""
     topic, index, _, _ = named[-1]
@@ -148,13 +268,25 @@ def _produce_one(
     one = None if chosen is None else received[chosen]
     if one is None:
         return pending.take(place, refusal(index, error))
+    if place in verification.errors:
+        return pending.take(place, _unverified(index, verification, place))
     name = topic.name if replica is None else replica.place.topic
     error = check_batch_of_request(terms, one.batch, core.is_internal(name))
     if error == Error.NONE and replica is None:
         error = found
     if error != Error.NONE or replica is None:
         return pending.take(place, refusal(index, error))
+    one = one._replace(guard=verification.guards.get(place, NO_GUARD))
     return _append(core, pending, place, replica, one, named[chosen or 0], now)
+
+
+def _unverified(index: int, verification: RequestVerification, place: int) -> Message:
+    """The answer for a partition whose transaction the coordinator has not confirmed, in Kafka's words."""
+    error, undecided = verification.errors[place], verification.undecided.get(place)
+    words = "Partition was not added to the transaction" if error == Error.INVALID_TXN_STATE else None
+    if undecided is not None:
+        words = f"Unable to verify the partition has been added to the transaction. Underlying error: {undecided.name}"
+    return refusal(index, error, words)
 
 
 class BatchVerdict(NamedTuple):
@@ -183,7 +315,7 @@ def _append(
         ready = _look_into(one, named.records, replica.limits, now.timestamp, READ_AT_ONCE)
     except MoreBytesError:
         kept = named._replace(  # without the buffer that was received, which is used again
-            topic=Message(name=named.topic.name, topic_id=bytes(named.topic.topic_id)),
+            topic=_own(named.topic),
             records=memoryview(bytes(named.records)),
         )
         return [_aside(core, pending, place, replica, one, kept, pending.call.message.timeout_ms, now)]
@@ -221,7 +353,7 @@ def _look_into(
     one: CompleteBatch, records: memoryview, limits: BatchLimits, now: TimestampMs, most: int | None
 ) -> BatchVerdict:
     """Read a batch, and make it what is stored. Raises: `MoreBytesError`, if its records have more than `most` bytes."""
-    header, batch = one
+    header, batch = one.header, one.batch
     error = check_received_batch(batch, limits.max_size)
     if error != Error.NONE:
         return BatchVerdict(error, header, records, now)
@@ -261,9 +393,9 @@ def _append_ready(
         pending.append_times[place] = ready.timestamp
     deadline = now.after(timeout_ms) if pending.acks == ACKS_ALL else NO_DEADLINE
     before = replica.partition.local.log
-    effects = core.append(replica, pending, place, header, ready.stored, now, pending.acks, deadline)
+    effects = core.append(replica, pending, place, header, ready.stored, now, pending.acks, deadline, one.guard)
     if header.producer_id > NO_PRODUCER_ID and replica.partition.local.log is before:
-        pending.append_times[place] = replica.files.time_of_duplicate(header)
+        pending.append_times[place] = replica.files.states.time_of(header)
     return effects
 
 

@@ -47,15 +47,15 @@ def _describe(core: BrokerCore, call: Call) -> Steps:
         for index in topic.partition_indexes:
             replica, error = core.find(topic.name, b"", index, by_id=False)
             error = check_named_topic(wrong_with_name(topic.name) is None, error)
-            times = {} if replica is None else replica.files.producer_times()
+            times = {} if replica is None else replica.files.states.times()
             active = [
                 Message(
                     producer_id=entry.producer_id,
                     producer_epoch=entry.producer_epoch,
                     last_sequence=entry.last_sequence,
                     last_timestamp=times.get(entry.producer_id, NO_TIMESTAMP),
-                    coordinator_epoch=-1,
-                    current_txn_start_offset=-1,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    current_txn_start_offset=entry.transaction_start,
                 )
                 for entry in (replica.partition.producers if replica is not None else ())
             ]

@@ -98,12 +98,7 @@ class BrokerShell(Shell):
                 assert_never(effect)
 
     def ask(self, asked: Ask) -> None:
-        """Send a request to another process, or handle it here if it is for this broker.
-
-        The next requests of the client that it is for wait for the answer (`Ask.call`).
-        """
-        if asked.call is not None:
-            self.connection_of(asked.call).hold()
+        """Send a request to another process, or handle it here if it is for this broker."""
         if asked.channel.node == self.core.node_id:
             self._ask_itself(asked)
             return
@@ -133,22 +128,10 @@ class BrokerShell(Shell):
         **Kafka:** `LogManager.handleLogDirFailure`, which halts a broker without another log directory.
         """
         try:
-            effects = asked.take(answer, self.now())
-            if asked.call is None:
-                self.carry_out(effects)
-            else:
-                self._go_on(asked.call, effects)
+            self.carry_out(asked.take(answer, self.now()))
         except (OSError, StorageError) as error:
             self.fail(error, "a partition cannot be opened or written")
         self.set_timer()
-
-    def _go_on(self, call: Call, effects: list[Effect]) -> None:
-        """Carry out what follows for a client whose request has waited for an answer from elsewhere."""
-        connection = self.connection_of(call)
-        try:
-            self.carry_out_for(connection, effects)
-        finally:
-            connection.release()
 
     def _copy_metadata(self, effect: CopyMetadata | CopySnapshot | CutMetadata) -> None:
         """Store what was fetched of the metadata log. If that fails, the broker ends, and fetches it again at its start."""

@@ -19,6 +19,7 @@ from kspec.impl.server.broker import BrokerShell
 from kspec.impl.storage import InvalidSegmentError, LogDirectory, PartitionFiles, StorageError
 from kspec.impl.storage.cleaner import Steps
 from kspec.spec.broker.leader.deletion import apply_retention
+from kspec.spec.broker.partition import last_stable_offset_of
 from kspec.spec.broker.roles import producers_expired
 from kspec.spec.values import Instant
 
@@ -192,8 +193,8 @@ class Housekeeping:
             if not replica.config.compacts or replica.unreadable:
                 return False
             if self._compacting is None:
-                mark = replica.partition.local.high_watermark
-                steps = self._directory.compact_by_batch(replica.files, mark, clock.now())
+                stable_end = last_stable_offset_of(self._broker.core.broker(replica), replica.partition)
+                steps = self._directory.compact_by_batch(replica.files, stable_end, clock.now())
                 self._compacting = (replica, steps)
                 self._go_on_compacting()
             return len(replica.files.segments) > 1  # of one segment nothing is compacted: it is written to

@@ -18,10 +18,10 @@ from typing import Protocol, cast
 from kspec.impl.broker.calls import (
     AppendMetadata,
     Aside,
-    Ask,
     BrokerEffect,
     Call,
     DelayedOperation,
+    Detain,
     Drop,
     Effect,
     FollowUp,
@@ -30,6 +30,7 @@ from kspec.impl.broker.calls import (
     NoResponse,
     RequestHandler,
     Respond,
+    Resume,
     Then,
     aside,
 )
@@ -147,6 +148,10 @@ class Shell(ABC):
                     self._do_aside(effect)
                 case InTurns():
                     self._turns.begin(effect)
+                case Detain():
+                    self.connection_of(effect.call).hold()
+                case Resume():
+                    self.connection_of(effect.call).release()
                 case GradualWork():
                     postponed = self.works.begin(effect)
                 case AppendMetadata():
@@ -454,9 +459,7 @@ class Shell(ABC):
 def _takes_long(effect: Effect) -> bool:
     """Whether an effect lets its connection wait."""
     match effect:
-        case Aside() | InTurns():
+        case Aside() | InTurns() | Detain():
             return True
-        case Ask():
-            return effect.call is not None
         case _:
             return False

@@ -9,6 +9,7 @@ from typing import TypeVar
 from kspec.impl.records.batch import HEADER_SIZE, BatchHeader, header_at
 from kspec.impl.records.record import StoredRecord, batch_of, records_of
 from kspec.impl.storage.partition import PartitionFiles
+from kspec.impl.storage.producer_state import LastBatch
 from kspec.impl.storage.segment import Segment
 from kspec.spec.log.compaction import (
     DirtySegment,
@@ -18,6 +19,16 @@ from kspec.spec.log.compaction import (
 from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.log.segments import LARGEST_RELATIVE_OFFSET
 from kspec.spec.releases.upkeep import NEWEST as RULES
+from kspec.spec.transactions.log.compaction import (
+    CleanedBatch,
+    CleanedTransactions,
+    empties_marker,
+    is_last_of_producer,
+    read_batch,
+    read_marker,
+    with_aborted,
+)
+from kspec.spec.transactions.log.reading import aborted_between
 from kspec.spec.values import NO_SEQUENCE, NO_TIMESTAMP, UNKNOWN_OFFSET, Instant, Offset, TimestampMs
 
 HAS_HORIZON = 0x40
@@ -44,11 +55,13 @@ def at_once(steps: Steps[R]) -> R:
             return result
 
 
-def compact(files: PartitionFiles, checkpointed: Offset, high_watermark: Offset, now: Instant) -> Steps[Offset | None]:
+def compact(files: PartitionFiles, checkpointed: Offset, stable_end: Offset, now: Instant) -> Steps[Offset | None]:
     """Compact a log if it is worth it: the end of the compacted part, for `cleaner-offset-checkpoint`; none if it is not.
 
-    `checkpointed` is what that file says, `UNKNOWN_OFFSET` if it lists none. Nothing comes of it, either, if segments that
-    are being compacted are cut or deleted meanwhile. **Kafka:** `LogCleanerManager.abortCleaning`.
+    `checkpointed` is what that file says, `UNKNOWN_OFFSET` if it lists none. `stable_end`: the last stable offset. Nothing
+    comes of it, either, if segments that are being compacted are cut or deleted meanwhile.
+
+    **Kafka:** `LogCleanerManager.abortCleaning`.
     """
     config, log = files.config, files.log
     first_segment = files.segments[0].base_offset
@@ -57,7 +70,7 @@ def compact(files: PartitionFiles, checkpointed: Offset, high_watermark: Offset,
     dirty = [segment for segment in inactive if _end(files, segment) > start]
     ages = [DirtySegment(segment.base_offset, segment.largest_timestamp) for segment in dirty]
     active_base = files.segments[-1].base_offset
-    bound = RULES.compacted_end(high_watermark, UNKNOWN_OFFSET)
+    bound = RULES.compacted_end(stable_end, UNKNOWN_OFFSET)
     end = RULES.first_uncleanable_offset(bound, active_base, ages, config.min_compaction_lag_ms, now.timestamp)
     dirty = [segment for segment in dirty if _end(files, segment) <= end]
     clean_bytes = sum(segment.size for segment in inactive if _end(files, segment) <= start)
@@ -88,9 +101,35 @@ def _clean_all(
     sizes = tuple(
         SegmentSize(one.base_offset, _end(files, one), one.size, max(len(one.offsets), len(one.times))) for one in todo
     )
+    transactions = _Transactions(files)
     for count in RULES.group(sizes, config.segment_bytes, config.segment_index_bytes // 12, LARGEST_RELATIVE_OFFSET):
-        yield from _clean(files, todo[:count], latest, mapped_end, end, now)
+        yield from _clean(files, todo[:count], latest, mapped_end, end, transactions, now)
         del todo[:count]
+
+
+class _Transactions:
+    """The transactions in the part of a log that is being read."""
+
+    def __init__(self, files: PartitionFiles) -> None:
+        self._files = files
+        self._state = CleanedTransactions()
+
+    def enter(self, segment: Segment) -> None:
+        """Go on with a segment."""
+        start = segment.base_offset
+        found = aborted_between(self._files.aborted(start), start, _end(self._files, segment))
+        self._state = with_aborted(self._state, found)
+
+    def read(self, segment: Segment, header: BatchHeader) -> CleanedBatch:
+        """Go on with a batch: whether it may go."""
+        if header.control:
+            marker = segment.marker(header)
+            ended = None if marker is None else marker.committed
+            found = read_marker(self._state, header.producer_id, ended, header.last_offset)
+        else:
+            found = read_batch(self._state, header.producer_id, header.last_offset, header.transactional)
+        self._state = found.state
+        return found
 
 
 def _end(files: PartitionFiles, segment: Segment) -> Offset:
@@ -117,12 +156,14 @@ class _SegmentsBefore:
 def _latest_offsets(files: PartitionFiles, segments: Sequence[Segment], start: Offset) -> Steps[dict[bytes, Offset]]:
     """The last offset of each key from `start` on. **Kafka:** `Cleaner.buildOffsetMap`."""
     latest: dict[bytes, Offset] = {}
-    unchanged = _SegmentsBefore(files, segments)
+    unchanged, transactions = _SegmentsBefore(files, segments), _Transactions(files)
     for segment in segments:
+        transactions.enter(segment)
         for header in segment.headers():
             yield
             unchanged.check()
-            if header.next_offset > start and not header.control:
+            is_aborted = transactions.read(segment, header).may_go
+            if header.next_offset > start and not header.control and not is_aborted:
                 for record in records_of(segment.log.read(header.position, header.size)):
                     if record.key is not None and record.offset >= start:
                         latest[record.key] = record.offset
@@ -135,13 +176,14 @@ def _clean(
     latest: dict[bytes, Offset],
     mapped_end: Offset,
     uncleanable: Offset,
+    transactions: _Transactions,
     now: Instant,
 ) -> Steps[None]:
     """Write what stays of some segments into one, and put it in their place. **Kafka:** `Cleaner.cleanSegments`."""
     cleaned = files.inside.new_cleaned(segments[0].base_offset, files.config, now.timestamp)
     written = False
     try:
-        yield from _write_rest(files, segments, cleaned, latest, mapped_end, uncleanable, now)
+        yield from _write_rest(files, segments, cleaned, latest, mapped_end, uncleanable, transactions, now)
         written = True
     finally:
         if not written:
@@ -156,34 +198,64 @@ def _write_rest(
     latest: dict[bytes, Offset],
     mapped_end: Offset,
     uncleanable: Offset,
+    transactions: _Transactions,
     now: Instant,
 ) -> Steps[None]:
-    last_batches, unchanged = files.last_batches, _SegmentsBefore(files, segments)
+    last_batches, unchanged = files.states.last_batches(), _SegmentsBefore(files, segments)
     for segment in segments:
+        transactions.enter(segment)
         for header in segment.headers():
             yield
             unchanged.check()
-            offset, sequence = last_batches.get(header.producer_id, (UNKNOWN_OFFSET, NO_SEQUENCE))
-            known = ProducerBatch(
-                header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1
-            )
-            stays = RULES.empty_batch(header.last_offset, offset, uncleanable, known.last_sequence, sequence)
-            batch = segment.log.read(header.position, header.size)
-            left = compacted(batch, latest, mapped_end, stays, files.config.delete_retention_ms, now.timestamp)
+            read = transactions.read(segment, header)
+            if read.noted is not None:
+                cleaned.aborted.append(read.noted)
+            stays = _if_empty(header, last_batches.get(header.producer_id), uncleanable)
+            batch = segment.batch(header)
+            if header.control:
+                left = _left_of_marker(batch, read.may_go, stays, files.config.delete_retention_ms, now.timestamp)
+            elif read.may_go:
+                left = _empty(header) if stays is EmptyBatch.STAYS else b""
+            else:
+                left = compacted(batch, latest, mapped_end, stays, files.config.delete_retention_ms, now.timestamp)
             if left:
                 kept = header_at(left)
                 cleaned.append([(kept.leader_epoch, kept, left)], kept.base_offset)
 
 
+def _if_empty(header: BatchHeader, last: LastBatch | None, uncleanable: Offset) -> EmptyBatch:
+    """The treatment of a batch without any record left."""
+    of_producer, sequence = UNKNOWN_OFFSET, NO_SEQUENCE
+    if last is not None:
+        own = header.control, header.last_offset, header.producer_epoch
+        if is_last_of_producer(*own, last.last_offset, last.producer_epoch):
+            of_producer, sequence = header.last_offset, last.last_sequence
+    batch = ProducerBatch(header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1)
+    return RULES.empty_batch(header.last_offset, of_producer, uncleanable, batch.last_sequence, sequence)
+
+
+def _left_of_marker(batch: bytes, may_go: bool, empty: EmptyBatch, retention_ms: int, now_ms: TimestampMs) -> bytes:
+    """The rest of a control batch: itself, with the time from which it may go; or its header; or nothing.
+
+    **Kafka:** `MemoryRecords.filterTo`, `containsMarkerForEmptyTxn`.
+    """
+    header = header_at(batch)
+    horizon = NO_TIMESTAMP if header.delete_horizon is None else header.delete_horizon
+    if not header.record_count or empties_marker(may_go, horizon, now_ms):
+        return _empty(header) if empty is EmptyBatch.STAYS else b""
+    new_horizon = RULES.new_delete_horizon(horizon, may_go, now_ms, retention_ms)
+    return batch if new_horizon == horizon else _with_horizon(header, list(records_of(batch)), new_horizon)
+
+
 def compacted(
     batch: bytes, latest: dict[bytes, Offset], mapped_end: Offset, empty: EmptyBatch, retention_ms: int, now_ms: TimestampMs
 ) -> bytes:
-    """The rest of one batch: itself, if all records stay; a batch at the same offsets; or nothing.
+    """The rest of one batch of records: itself, if all of them stay; a batch at the same offsets; or nothing.
 
     **Kafka:** `MemoryRecords.filterTo`, `buildRetainedRecordsInto`.
     """
     header = header_at(batch)
-    if header.control or header.base_offset >= mapped_end:
+    if header.base_offset >= mapped_end:
         return batch
     horizon = NO_TIMESTAMP if header.delete_horizon is None else header.delete_horizon
     # The newest release does not ask when segments were written.
@@ -195,9 +267,14 @@ def compacted(
     new_horizon = RULES.new_delete_horizon(horizon, any(one.value is None for one in kept), now_ms, retention_ms)
     if len(kept) == len(records) and new_horizon == horizon:
         return batch
+    return _with_horizon(header, kept, new_horizon)
+
+
+def _with_horizon(header: BatchHeader, kept: list[StoredRecord], horizon: int) -> bytes:
+    """A batch with these records, and with a delete horizon (ms) unless that is -1."""
     base_timestamp, attributes = kept[0].timestamp, header.attributes
-    if new_horizon >= 0:
-        base_timestamp, attributes = new_horizon, attributes | HAS_HORIZON
+    if horizon >= 0:
+        base_timestamp, attributes = horizon, attributes | HAS_HORIZON
     newest = header.max_timestamp if header.log_append_time else max(record.timestamp for record in kept)
     return batch_of(header._replace(base_timestamp=base_timestamp, max_timestamp=newest, attributes=attributes), kept)
 

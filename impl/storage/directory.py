@@ -332,17 +332,17 @@ class LogDirectory:
 
     # ---- from time to time
 
-    def compact(self, files: PartitionFiles, high_watermark: Offset, now: Instant) -> bool:
-        """Compact a partition with cleanup.policy=compact if it is worth it; whether it was."""
-        return at_once(self.compact_by_batch(files, high_watermark, now))
+    def compact(self, files: PartitionFiles, stable_end: Offset, now: Instant) -> bool:
+        """Compact a partition with cleanup.policy=compact up to its last stable offset; whether that was worth it."""
+        return at_once(self.compact_by_batch(files, stable_end, now))
 
-    def compact_by_batch(self, files: PartitionFiles, high_watermark: Offset, now: Instant) -> Steps[bool]:
+    def compact_by_batch(self, files: PartitionFiles, stable_end: Offset, now: Instant) -> Steps[bool]:
         """The same with a pause after each batch; the first comes only if it is worth it.
 
         **Kafka:** `LogCleaner`, `LogCleanerManager.updateCheckpoints`.
         """
         key = TopicPartition(files.topic, files.partition)
-        cleaned = yield from compact(files, Offset(self._cleaned.get(key, UNKNOWN_OFFSET)), high_watermark, now)
+        cleaned = yield from compact(files, Offset(self._cleaned.get(key, UNKNOWN_OFFSET)), stable_end, now)
         if cleaned is None:
             return False
         with self._changing:

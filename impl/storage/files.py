@@ -91,7 +91,8 @@ class PartitionFolder:
         for handle in cleaned.handles(with_indexes=True):
             handle.sync()
         cleaned.forget()
-        stems = [path.removesuffix(CLEANED) for path in reversed(cleaned.paths)]
+        written = (*cleaned.paths, cleaned.aborted.path) if cleaned.aborted.exists else cleaned.paths
+        stems = [path.removesuffix(CLEANED) for path in reversed(written)]
         for stem in stems:
             self.disk.rename(stem + CLEANED, stem + SWAP)
         self.disk.sync_folder(self.path)
@@ -155,5 +156,37 @@ class PartitionFolder:
         for segment in segments[number:]:
             first = segment.find(start)
             for header in segment.headers(first.position) if first else ():
-                states.remember(header)
+                states.remember(header, segment.marker(header))
+        return states
+
+    def index_aborted(self, segments: Sequence[Segment], numbers: Iterable[int], log_start: Offset) -> None:
+        """Make the indexes of aborted transactions of some segments anew, from the batches.
+
+        **Kafka:** `UnifiedLog.rebuildProducerState` up to the segment, and `LogSegment.recover`.
+        """
+        states, done = ProducerStates(), -1
+        for number in sorted(numbers):
+            segment = segments[number]
+            if number != done + 1 or done < 0:
+                states = self._states_at(segments[:number], log_start, segment.base_offset)
+            found = []
+            for header in segment.headers():
+                if header.next_offset > log_start:
+                    found.append(states.remember(header, segment.marker(header)))
+            segment.aborted.replace(one for one in found if one is not None)
+            done = number
+
+    def _states_at(self, segments: Sequence[Segment], log_start: Offset, offset: Offset) -> ProducerStates:
+        """The states of producers at the end of some segments, by a snapshot there, or by all of their batches."""
+        try:
+            name = file_name(offset, SNAPSHOT)
+            if log_start < offset and self.disk.exists(f"{self.path}/{name}"):
+                return ProducerStates(from_bytes(self.disk.read_file(f"{self.path}/{name}"), offset))
+        except SnapshotError as error:
+            LOGGER.info("%s/%s is not used: %s", self.path, name, error)
+        states = ProducerStates()
+        for segment in segments:
+            for header in segment.headers():
+                if header.next_offset > log_start:
+                    states.remember(header, segment.marker(header))
         return states

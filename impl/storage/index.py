@@ -1,4 +1,4 @@
-"""The two sparse indexes of a segment: offset to position, and timestamp to offset.
+"""The two sparse indexes of a segment: offset to position, and timestamp to offset. And that of aborted transactions.
 
 Entries are kept in memory until there are many, and then appended to the file. The rest is written when the segment is
 rolled, flushed or closed: after an unclean stop the indexes of the last segments are made anew from the batches. Kafka
@@ -6,11 +6,12 @@ preallocates and maps these files, and trims them when it closes them; it takes 
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from struct import Struct
 
 from kspec.impl.storage.disk import Disk, File, Handle, StorageError
-from kspec.spec.values import Offset
+from kspec.spec.transactions.log.partition import AbortedTransaction
+from kspec.spec.values import Offset, ProducerId
 
 LOG = logging.getLogger("kspec.storage")
 
@@ -199,3 +200,106 @@ class TimeIndex(Index):
         """Without the entries of batches that do not end before an offset. **Kafka:** `TimeIndex.truncateTo`."""
         relative = offset - self._base
         self.cut(self.first_where(lambda entry: entry[1] >= relative))
+
+
+# ---- aborted transactions
+
+ABORTED_VERSION = 0
+ABORTED = Struct(">hqqqq")
+
+
+class AbortedIndex:
+    """The aborted transactions whose markers lie in one segment, in the order of these: `OFFSET.txnindex`.
+
+    Most segments have none, and no file. Kafka: `TransactionIndex`, `AbortedTxn`.
+    """
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.path = path
+        self._disk = disk
+        self._file: File | None = disk.open(path) if disk.exists(path) else None
+        self._entries: list[AbortedTransaction] | None = None if self._file is not None else []
+        self._is_damaged = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file."""
+        return self._file is not None
+
+    @property
+    def entries(self) -> list[AbortedTransaction]:
+        """All entries; those that can be read, if the file is damaged."""
+        if self._entries is None:
+            self._entries = self._read()
+        return self._entries
+
+    def _read(self) -> list[AbortedTransaction]:
+        assert self._file is not None
+        content = self._file.read(0, self._file.size)
+        whole = len(content) - len(content) % ABORTED.size
+        self._is_damaged = whole != self._file.size
+        found: list[AbortedTransaction] = []
+        for version, producer_id, first, last, stable in ABORTED.iter_unpack(content[:whole]):
+            one = AbortedTransaction(ProducerId(producer_id), Offset(first), Offset(last), Offset(stable))
+            if version != ABORTED_VERSION or not is_possible(one) or (found and found[-1].last_offset >= last):
+                self._is_damaged = True
+                break
+            found.append(one)
+        return found
+
+    def is_damaged(self, base_offset: Offset, end: Offset) -> bool:
+        """Whether the file cannot be right: its length, an impossible entry, or one of a marker outside its segment.
+
+        **Kafka:** `TransactionIndex.sanityCheck`.
+        """
+        entries = self.entries
+        outside = bool(entries) and (entries[0].last_offset < base_offset or entries[-1].last_offset >= end)
+        return self._is_damaged or outside
+
+    def append(self, one: AbortedTransaction) -> bool:
+        """Append an entry; whether the file is new."""
+        known, is_new = self.entries, self._file is None
+        if self._file is None:
+            self._file = self._disk.open(self.path, create=True)
+        self._file.append([_packed(one)])
+        known.append(one)
+        return is_new
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Without the entries of markers from an offset on. **Kafka:** `TransactionIndex.truncateTo`."""
+        kept = [one for one in self.entries if one.last_offset < offset]
+        if self._file is not None and self._file.size != len(kept) * ABORTED.size:
+            self._file.truncate(len(kept) * ABORTED.size)
+        self._entries, self._is_damaged = kept, False
+
+    def replace(self, entries: Iterable[AbortedTransaction]) -> None:
+        """These entries alone. If the disk does not take them, they are kept in memory."""
+        self._entries, self._is_damaged = list(entries), False
+        if self._file is None and not self._entries:
+            return
+        try:
+            if self._file is None:
+                self._file = self._disk.open(self.path, create=True)
+            self._file.truncate(0)
+            if self._entries:
+                self._file.append([_packed(one) for one in self._entries])
+        except (OSError, StorageError) as error:
+            LOG.warning("%s cannot be written, and is kept in memory: %s", self.path, error)
+
+    def handles(self) -> tuple[Handle, ...]:
+        """The file, if there is one, to be synced."""
+        return () if self._file is None else (self._file.handle(),)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def is_possible(one: AbortedTransaction) -> bool:
+    """Whether there can be such a transaction: it ends behind its begin, and everything is stable up to some offset."""
+    return one.producer_id >= 0 and 0 <= one.first_offset < one.last_offset and one.last_stable_offset >= 0
+
+
+def _packed(one: AbortedTransaction) -> bytes:
+    return ABORTED.pack(ABORTED_VERSION, *one)

@@ -104,6 +104,7 @@ def load(
         history = _epochs_of(folder, segments, start_now)
     log = EpochLog(history, start, end)
     recovered = recover(SurvivingFiles(log, checkpoints, is_clean))
+    _mend_aborted(folder, segments, first_unflushed, start_now)
     if recovered.local.log.end_offset != end:
         segments = restarted(folder, segments, recovered.local.log.end_offset, config, now_ms)
     return LoadedLog(segments, recovered)
@@ -228,6 +229,16 @@ def _epochs_of(folder: PartitionFolder, segments: list[Segment], start: Offset) 
             if header.next_offset > start:
                 note_epoch(segment, found, header)
     return recovered_epochs(EpochHistory(), start, segments[-1].next_offset, tuple(found))
+
+
+def _mend_aborted(folder: PartitionFolder, segments: list[Segment], first_unflushed: int, log_start: Offset) -> None:
+    """Make indexes of aborted transactions anew: where batches were checked, and where one cannot be right."""
+    wrong = list(range(first_unflushed, len(segments)))
+    for number, segment in enumerate(segments[:first_unflushed]):
+        if segment.aborted.is_damaged(segment.base_offset, segment.next_offset):
+            LOGGER.warning("%s is made anew: an entry, or its length, is impossible", segment.aborted.path)
+            wrong.append(number)
+    folder.index_aborted(segments, wrong, log_start)
 
 
 def segment_of(segments: list[Segment], offset: Offset) -> int:

@@ -2,10 +2,12 @@
 
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Protocol
 
 from kspec.impl.records.batch import LENGTH_END, BatchHeader, Buffer, header_at, headers
+from kspec.impl.records.markers import batch_in
 from kspec.impl.storage.config import LogConfig
 from kspec.impl.storage.disk import Disk, StorageError
 from kspec.impl.storage.files import PartitionFolder
@@ -34,9 +36,9 @@ from kspec.spec.log.batch import Batch
 from kspec.spec.log.epoch_history import EpochHistory, describes
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.log.local_log import LocalLog
-from kspec.spec.log.producers import ProducerBatch, Producers, rebuilt_from
 from kspec.spec.log.segments import IncomingBatches, Retention, must_roll, new_segment_base
 from kspec.spec.releases.upkeep import NEWEST as RULES
+from kspec.spec.transactions.log.partition import AbortedTransaction, PartitionTransactions
 from kspec.spec.values import NO_PRODUCER_ID, Epoch, Instant, MonotonicMs, Offset, ProducerId, TimestampMs
 
 LOG = logging.getLogger("kspec.storage")
@@ -78,9 +80,9 @@ class PartitionFiles:
         """The number of moves of the log start, and of those that are in the directory's checkpoint."""
         self._folder = folder
         self._written_epochs = EpochHistory()
-        self._states = ProducerStates()
+        self.states = ProducerStates()
+        """The producers and transactions in the log, as they are remembered."""
         self._flushed = FlushedPart(now.monotonic)
-        self._at_start: tuple[ProducerBatch, ...] = ()
         self._deletions: list[tuple[MonotonicMs, str]] = []
         self._deleted = False
 
@@ -124,7 +126,7 @@ class PartitionFiles:
         if files.log.epoch_history != epochs:
             write_epochs(disk, folder, files.log.epoch_history)
         files._written_epochs = files.log.epoch_history
-        files._at_start = files._replay(now.timestamp)
+        files._replay(now.timestamp)
         return files
 
     @classmethod
@@ -232,9 +234,12 @@ class PartitionFiles:
             self._save_epochs(log.epoch_history)
         if rolls:
             self._roll_for(incoming, base_offset, now)
-        for header in self.segments[-1].append(batches, base_offset):
+        active = self.segments[-1]
+        for header, (_, given, buffer) in zip(active.append(batches, base_offset), batches, strict=True):
             if header.producer_id > NO_PRODUCER_ID:
-                self._states.remember(header)
+                aborted = self.states.remember(header, batch_in(given, buffer).marker if header.control else None)
+                self._flushed.names += aborted is not None and active.aborted.append(aborted)
+        self.states.forget_ended()
         self.log = log
         if log.end_offset - self._flushed.recovery_point >= self.config.flush_messages:
             self.flush(now.monotonic)
@@ -272,7 +277,7 @@ class PartitionFiles:
             if self.recovery_point >= base_offset:  # a start will not look at the segment that ends here
                 for handle in self._active.handles(with_indexes=True):
                     handle.sync()
-        self._folder.write_snapshot(base_offset, self._states.for_snapshot())
+        self._folder.write_snapshot(base_offset, self.states.for_snapshot())
         self.segments.append(self._folder.segment(base_offset, self.config, now_ms, create=True))
         self._flushed.names += 1
 
@@ -339,7 +344,7 @@ class PartitionFiles:
         if self.keeper:
             self.keeper.checkpoint_logs()
         self.segments = restarted(self._folder, self.segments, offset, self.config, now_ms)
-        self._states = ProducerStates()
+        self.states = ProducerStates()
         write_epochs(self._folder.disk, self.folder, self.log.epoch_history)
         self._written_epochs = self.log.epoch_history
 
@@ -393,11 +398,6 @@ class PartitionFiles:
             self.keeper.forget(self, now_ms)
 
     # ---- compaction
-
-    @property
-    def last_batches(self) -> dict[ProducerId, tuple[Offset, int]]:
-        """The last offset and sequence number of each producer. **Kafka:** `UnifiedLog.lastRecordsOfActiveProducers`."""
-        return {state.producer_id: (state.last_offset, state.last_sequence) for state in self._states.last()}
 
     @property
     def inside(self) -> PartitionFolder:
@@ -471,7 +471,7 @@ class PartitionFiles:
             segment.finish()
         if self.log.epoch_history != self._written_epochs:
             self._save_epochs(self.log.epoch_history)
-        self._folder.write_snapshot(self._active.next_offset, self._states.for_snapshot(), sync=True)
+        self._folder.write_snapshot(self._active.next_offset, self.states.for_snapshot(), sync=True)
         job = self.flush_job()
         job.run()
         for handle in self._active.handles(with_indexes=True):
@@ -515,36 +515,36 @@ class PartitionFiles:
 
     # ---- producers
 
-    def _replay(self, now_ms: TimestampMs | None = None) -> tuple[ProducerBatch, ...]:
-        """Fill the states of producers from the files; the last batches of each, in order.
+    def aborted(self, offset: Offset) -> Iterator[AbortedTransaction]:
+        """The aborted transactions whose marker lies in the segment that contains an offset, or in a later one."""
+        number = max(bisect_right(self.segments, offset, key=base_of) - 1, 0)
+        return chain.from_iterable(segment.aborted.entries for segment in self.segments[number:])
+
+    def _replay(self, now_ms: TimestampMs | None = None) -> None:
+        """Fill the states of producers from the files.
 
         With the time, producers in the snapshot that have been silent for too long are left out.
 
         **Kafka:** `UnifiedLog.rebuildProducerState`.
         """
         log, expires = self.log, None if now_ms is None else (now_ms, self.config.producer_id_expiration_ms)
-        self._states = self._folder.producers_in(self.segments, log.start_offset, log.end_offset, expires)
-        return self._states.batches()
+        self.states = self._folder.producers_in(self.segments, log.start_offset, log.end_offset, expires)
 
     def expire_producers(self, now_ms: TimestampMs) -> tuple[ProducerId, ...]:
         """Forget the producers that have been silent for too long; their ids, for `spec.broker.roles.producers_expired`."""
-        return self._states.expire(now_ms, self.config.producer_id_expiration_ms)
+        return self.states.expire(now_ms, self.config.producer_id_expiration_ms)
 
-    def producer_batches(self) -> tuple[ProducerBatch, ...]:
-        """The last batches of each producer in the log, in order of their offsets.
+    def transactions_left(self) -> PartitionTransactions:
+        """The producers and transactions in the log, read anew.
 
         For `spec.broker.roles.producers_rebuilt` after a truncation (effect `RebuildProducers`).
         """
-        return self._replay()
+        self._replay()
+        return self.transactions()
 
-    def time_of_duplicate(self, header: BatchHeader) -> int:
-        """The largest timestamp (ms) of the batch with the same sequence numbers as this one; -1 if none is known."""
-        return self._states.time_of(header)
+    def transactions(self) -> PartitionTransactions:
+        """The producers and transactions in the log, for `Partition.transactions`.
 
-    def producer_times(self) -> dict[int, int]:
-        """The largest timestamp of each producer's last batch (ms), by the producer's id."""
-        return self._states.times()
-
-    def producers(self) -> Producers:
-        """The state of the idempotent producers when the folder was opened, for `Partition.producers`."""
-        return rebuilt_from(self._at_start)
+        Of those that have ended, the ones whose end was read when the folder was opened, until more is appended.
+        """
+        return self.states.transactions()

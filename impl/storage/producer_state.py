@@ -7,15 +7,26 @@ entry of a producer, and a start here still knows all batches that a producer ma
 
 from collections import deque
 from collections.abc import Iterable
+from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
 import crc32c
 
 from kspec.impl.records.batch import BatchHeader
+from kspec.impl.records.markers import batch_for_spec
+from kspec.spec.log.batch import EndMarker
 from kspec.spec.log.checkpoint_files import LARGEST
-from kspec.spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, is_expired
-from kspec.spec.values import NO_PRODUCER_ID, NO_SEQUENCE, Offset, ProducerEpoch, ProducerId, TimestampMs
+from kspec.spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, ProducerEntry, entry_of, forget, is_expired
+from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
+from kspec.spec.transactions.log.partition import (
+    AbortedTransaction,
+    OpenTransaction,
+    PartitionTransactions,
+    logged,
+    with_entry_of_log,
+)
+from kspec.spec.values import NO_PRODUCER_ID, NO_SEQUENCE, Epoch, Offset, ProducerEpoch, ProducerId, TimestampMs
 
 VERSION = 1
 
@@ -48,13 +59,28 @@ class ProducerState(NamedTuple):
         """The batch as `spec.log.producers` wants it."""
         count = self.offset_delta + 1
         first = (self.last_sequence - self.offset_delta) % 2**31
+        if self.last_sequence == NO_SEQUENCE:
+            first = NO_SEQUENCE
         return ProducerBatch(
             self.producer_id, self.producer_epoch, first, count, Offset(self.last_offset - self.offset_delta)
         )
 
 
+class LastBatch(NamedTuple):
+    """The last batch of a producer, for compaction: its last offset, -1 if the log has only a marker of this epoch.
+
+    Kafka: `LastRecord`.
+    """
+
+    last_offset: Offset
+    last_sequence: int
+    producer_epoch: ProducerEpoch
+
+
 class ProducerStates:
     """The states of all producers of a partition: of each its last batches in its epoch, at most five.
+
+    What transactions change is said by `spec.transactions.log`; of producers without any nothing is kept for that.
 
     Kafka: `ProducerStateManager`.
     """
@@ -63,6 +89,16 @@ class ProducerStates:
         self._known: dict[int, deque[ProducerState]] = {}
         for state in states:
             self._add(state)
+        begun = [one for one in self.last() if one.transaction_start >= 0 or one.coordinator_epoch >= 0]
+        self._transactional = {one.producer_id for one in begun}
+        self._log = PartitionTransactions(
+            tuple(sorted(map(_entry_of, begun))),
+            tuple(
+                OpenTransaction(Offset(one.transaction_start), one.producer_id)
+                for one in sorted(begun, key=attrgetter("transaction_start"))
+                if one.transaction_start >= 0
+            ),
+        )
 
     def _add(self, state: ProducerState) -> None:
         known = self._known.get(state.producer_id)
@@ -74,24 +110,36 @@ class ProducerStates:
         """The last batch of each producer."""
         return [known[-1] for known in self._known.values()]
 
+    def last_batches(self) -> dict[ProducerId, LastBatch]:
+        """The last batch of each producer, for compaction. **Kafka:** `UnifiedLog.lastRecordsOfActiveProducers`."""
+        return {one.producer_id: LastBatch(one.last_offset, one.last_sequence, one.producer_epoch) for one in self.last()}
+
     def time_of(self, header: BatchHeader) -> int:
         """The largest timestamp (ms) of the remembered batch with these sequence numbers, -1 if there is none."""
         wanted = ((header.base_sequence + header.last_offset_delta) % 2**31, header.last_offset_delta)
         known = self._known.get(header.producer_id, ())
         return next((one.timestamp for one in known if (one.last_sequence, one.offset_delta) == wanted), -1)
 
-    def batches(self) -> tuple[ProducerBatch, ...]:
-        """The remembered batches of all producers, in order of the offsets."""
-        states = [state for known in self._known.values() for state in known if state.last_offset >= 0]
-        return tuple(sorted((state.as_batch() for state in states), key=lambda batch: batch.base_offset))
+    def transactions(self) -> PartitionTransactions:
+        """The producers, open transactions, and those whose end was read and may not be committed yet."""
+        entries = []
+        for _, known in sorted(self._known.items()):
+            entry = entry_of(self._log.producers, known[-1].producer_id)
+            batches = tuple(one.as_batch() for one in known if one.last_offset >= 0)
+            entries.append(entry._replace(producer_epoch=known[-1].producer_epoch, batches=batches))
+        return self._log._replace(producers=tuple(entries))
 
     def for_snapshot(self) -> list[ProducerState]:
         """The entries of a snapshot: the batches of each producer, the last one last."""
         return [
-            state if state is known[-1] else state._replace(transaction_start=-1)
+            self._with_transaction(state) if state is known[-1] else state
             for known in self._known.values()
             for state in known
         ]
+
+    def _with_transaction(self, state: ProducerState) -> ProducerState:
+        entry = entry_of(self._log.producers, state.producer_id)
+        return state._replace(transaction_start=entry.transaction_start, coordinator_epoch=entry.coordinator_epoch)
 
     def times(self) -> dict[int, int]:
         """The largest timestamp of each producer's last batch (ms), by the producer's id."""
@@ -102,55 +150,77 @@ class ProducerStates:
 
         **Kafka:** `ProducerStateManager.removeExpiredProducers`.
         """
+        open_now = {one.producer_id for one in self._log.ongoing}
         gone = tuple(
             state.producer_id
             for state in self.last()
-            if is_expired(state.timestamp, state.transaction_start >= 0, now_ms, expiration_ms)
+            if is_expired(state.timestamp, state.producer_id in open_now, now_ms, expiration_ms)
         )
         for producer_id in gone:
             del self._known[producer_id]
+        if not self._transactional.isdisjoint(gone):
+            self._transactional.difference_update(gone)
+            self._log = self._log._replace(producers=forget(self._log.producers, gone))
         return gone
 
-    def remember(self, header: BatchHeader) -> None:
-        """A batch was appended. **Kafka:** `ProducerStateManager.update`, `ProducerAppendInfo.append`."""
+    def remember(self, header: BatchHeader, marker: EndMarker | None = None) -> AbortedTransaction | None:
+        """A batch was appended; the transaction that it has aborted, if it is the marker of one.
+
+        A control batch without a marker, as compaction leaves one, changes nothing.
+
+        **Kafka:** `ProducerStateManager.update`, `completeTxn`, `ProducerAppendInfo.append`.
+        """
         producer_id = header.producer_id
-        if producer_id <= NO_PRODUCER_ID:
-            return
-        known = self._known.get(producer_id)
-        before = known[-1] if known else None
-        if header.control:
-            after = after_marker(before, header)
-            if known and after.producer_epoch == known[-1].producer_epoch:
-                known[-1] = after
-            else:
-                self._add(after)
-            return
-        start, delta = -1, header.last_offset_delta
-        if header.transactional:
-            open_since = before.transaction_start if before and before.producer_epoch == header.producer_epoch else -1
-            start = open_since if open_since >= 0 else header.base_offset
+        if producer_id <= NO_PRODUCER_ID or (header.control and marker is None):
+            return None
+        aborted: tuple[AbortedTransaction, ...] = ()
+        if header.transactional or marker is not None or producer_id in self._transactional:
+            self._transactional.add(producer_id)
+            entry = logged(batch_for_spec(header, marker), header.base_offset)
+            after = with_entry_of_log(TRANSACTIONS_NEXT, self._log, entry)
+            aborted, self._log = after.aborted, after._replace(aborted=())
+        if marker is None:
+            self._add_batch(header)
+        else:
+            self._add_marker(header)
+        return aborted[0] if aborted else None
+
+    def _add_batch(self, header: BatchHeader) -> None:
+        delta = header.last_offset_delta
         self._add(
             ProducerState(
-                producer_id,
+                header.producer_id,
                 header.producer_epoch,
-                (header.base_sequence + delta) % 2**31,
+                NO_SEQUENCE if header.base_sequence == NO_SEQUENCE else (header.base_sequence + delta) % 2**31,
                 Offset(header.base_offset + delta),
                 delta,
                 header.max_timestamp,
-                before.coordinator_epoch if before else -1,
-                start,
             )
         )
 
+    def _add_marker(self, header: BatchHeader) -> None:
+        """The batches stay known, unless the marker's epoch is a new one."""
+        known = self._known.get(header.producer_id)
+        if known and known[-1].producer_epoch == header.producer_epoch:
+            known[-1] = known[-1]._replace(timestamp=header.max_timestamp)
+        else:
+            self._add(
+                ProducerState(header.producer_id, header.producer_epoch, NO_SEQUENCE, Offset(-1), 0, header.max_timestamp)
+            )
 
-def after_marker(before: ProducerState | None, header: BatchHeader) -> ProducerState:
-    """The state after a marker that ends a transaction: the batches stay known, unless its epoch is a new one.
+    def forget_ended(self) -> None:
+        """Forget the transactions that have ended so far: nobody asks for them any more."""
+        if self._log.unreplicated:
+            self._log = self._log._replace(unreplicated=())
 
-    **Leaves out:** the coordinator epoch in the marker.
-    """
-    if before is None or before.producer_epoch != header.producer_epoch:
-        before = ProducerState(header.producer_id, header.producer_epoch, NO_SEQUENCE, Offset(-1), 0, -1)
-    return before._replace(timestamp=header.max_timestamp, transaction_start=-1)
+
+def _entry_of(state: ProducerState) -> ProducerEntry:
+    return ProducerEntry(
+        state.producer_id,
+        state.producer_epoch,
+        transaction_start=Offset(state.transaction_start),
+        coordinator_epoch=Epoch(state.coordinator_epoch),
+    )
 
 
 def to_bytes(states: Iterable[ProducerState]) -> bytes:

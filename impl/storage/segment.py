@@ -1,4 +1,4 @@
-"""A segment: a `.log` file with its two indexes."""
+"""A segment: a `.log` file with its two indexes, and the index of aborted transactions."""
 
 import logging
 import zlib
@@ -7,9 +7,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kspec.impl.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, Buffer, header_at, is_intact, placed
+from kspec.impl.records.markers import marker_of
 from kspec.impl.records.record import first_record
 from kspec.impl.storage.disk import Disk, File, Handle, StorageError
-from kspec.impl.storage.index import Index, OffsetIndex, TimeIndex
+from kspec.impl.storage.index import AbortedIndex, Index, OffsetIndex, TimeIndex
+from kspec.spec.log.batch import EndMarker
 from kspec.spec.log.segments import (
     LARGEST_RELATIVE_OFFSET,
     ActiveSegment,
@@ -75,7 +77,7 @@ def indexed(header: BatchHeader) -> IndexedBatch:
 
 
 class Segment:
-    """A segment's three files. `next_offset` is the offset after its last batch, `size` the bytes of its batches."""
+    """A segment's files. `next_offset` is the offset after its last batch, `size` the bytes of its batches."""
 
     def __init__(
         self,
@@ -97,6 +99,7 @@ class Segment:
         self.log: File = disk.open(self.paths[0], create=create)
         self.offsets = OffsetIndex(disk, self.paths[1], base_offset, create=True)
         self.times = TimeIndex(disk, self.paths[2], base_offset, create=True)
+        self.aborted = AbortedIndex(disk, f"{path}.txnindex{suffix}")
         self._next_offset = base_offset if create else None
         self._first_timestamp = int(NO_TIMESTAMP)
         self._max_timestamp: tuple[int, Offset] | None = (NO_TIMESTAMP, base_offset) if create else None
@@ -415,6 +418,7 @@ class Segment:
         found = self.find(offset)
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
+        self.aborted.truncate_to(offset)
         self._starts.clear()
         self._latest.clear()
         if found is not None:
@@ -476,7 +480,9 @@ class Segment:
     def handles(self, with_indexes: bool) -> tuple[Handle, ...]:
         """The files to sync: its indexes, too, if it is to be opened without being recovered."""
         handles = (self.log.handle(),)
-        return (*handles, self.offsets.handle(), self.times.handle()) if with_indexes else handles
+        if not with_indexes:
+            return handles
+        return (*handles, self.offsets.handle(), self.times.handle(), *self.aborted.handles())
 
     def close(self) -> None:
         """Write the indexes and close the files."""
@@ -484,11 +490,20 @@ class Segment:
         self.log.close()
         self.offsets.close()
         self.times.close()
+        self.aborted.close()
 
     def forget(self) -> None:
         """Close the files, which are about to be deleted or renamed, without writing."""
-        for file in (self.log, self.offsets, self.times):
+        for file in (self.log, self.offsets, self.times, self.aborted):
             file.close()
+
+    def batch(self, header: BatchHeader) -> bytes:
+        """The bytes of a batch, by the header that was read here."""
+        return self.log.read(header.position, header.size)
+
+    def marker(self, header: BatchHeader) -> EndMarker | None:
+        """The marker in a batch, by the header that was read here; none if it is no control batch."""
+        return marker_of(header, self.batch(header)) if header.control else None
 
 
 # ---- records by their timestamps, as ListOffsets asks for them

@@ -41,6 +41,7 @@ OFFERED = (
     "AddPartitionsToTxn",
     "AddOffsetsToTxn",
     "EndTxn",
+    "WriteTxnMarkers",
     "OffsetForLeaderEpoch",
     "DescribeConfigs",
     "AlterConfigs",

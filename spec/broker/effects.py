@@ -12,7 +12,7 @@ from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResp
 from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kspec.spec.messages.produce import ProduceResponse
 from kspec.spec.step import Reply, Send, SendToController
-from kspec.spec.values import Epoch, Offset
+from kspec.spec.values import Epoch, Error, Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,19 @@ class CloseConnection:
     request: int
 
 
+@dataclass(frozen=True, slots=True)
+class VerificationAnswer:
+    """The begin of a verification: an error, or the guard under which the coordinator is asked, `NO_GUARD` if it is not."""
+
+    error: Error
+    guard: int = 0
+
+
 FollowerRequest: TypeAlias = FetchRequest | OffsetForLeaderEpochRequest | ListOffsetsRequest
 
-LeaderAnswer: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse | DeleteRecordsResponse
+LeaderAnswer: TypeAlias = (
+    FetchResponse | OffsetForLeaderEpochResponse | ListOffsetsResponse | DeleteRecordsResponse | VerificationAnswer
+)
 
 Effect: TypeAlias = (
     Persist

@@ -36,11 +36,11 @@ from kspec.spec.broker.rules.fetcher import (
 )
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.local_log import move_start, set_high_watermark
-from kspec.spec.log.producers import remember_appended
 from kspec.spec.messages.fetch import FetchRequest, FetchResponse
 from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
 from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kspec.spec.step import Send, Step
+from kspec.spec.transactions.log.partition import PartitionTransactions, with_batches
 from kspec.spec.values import Epoch, EpochEndOffset, Error, MonotonicMs, Offset
 
 # ---- asking
@@ -151,20 +151,22 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     appended = broker.protocol.appends(before, answer.base_offset, records)
     if fetcher.fetch_offset != before.log.end_offset or appended.error != Error.NONE:
         return Step(partition._replace(fetcher=failed(fetcher)))
-    producers = remember_appended(() if appended.restarted else partition.producers, answer.base_offset, records)
+    known = PartitionTransactions(guards=partition.transactions.guards) if appended.restarted else partition.transactions
+    transactions = with_batches(broker.protocol.transactions, known, answer.base_offset, records)
     local = set_high_watermark(appended.local, answer.high_watermark)
     effects: tuple[Effect, ...] = (Persist(BatchesAppended(answer.base_offset, records)),) if records else ()
     if appended.restarted:
         effects = (Persist(LogRestarted(answer.base_offset)), *effects)
     moved = move_start(local, answer.log_start_offset)
     if moved.error != Error.NONE:
-        return Step(partition._replace(local=local, fetcher=failed(fetcher), producers=producers), effects)
+        return Step(partition._replace(local=local, fetcher=failed(fetcher), transactions=transactions), effects)
     if moved.local != local:
-        producers = broker.protocol.producers_after_deletion(producers, moved.local.log.start_offset)
+        left = broker.protocol.producers_after_deletion(transactions.producers, moved.local.log.start_offset)
+        transactions = transactions._replace(producers=left)
         effects = (*effects, Persist(LogStartMoved(answer.log_start_offset)))
     last_epoch = broker.protocol.last_epoch(fetcher, records)
     fetching = after_records(fetcher, moved.local.log.end_offset, last_epoch)
-    return Step(partition._replace(local=moved.local, fetcher=fetching, producers=producers), effects)
+    return Step(partition._replace(local=moved.local, fetcher=fetching, transactions=transactions), effects)
 
 
 # ---- errors

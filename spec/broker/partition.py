@@ -10,7 +10,7 @@ from kspec.spec.broker.effects import AnswerProducer, Effect
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.broker.rules.fetcher import NOT_FETCHING, FetchState
 from kspec.spec.broker.rules.followers import Brokers, Follower, is_caught_up
-from kspec.spec.broker.rules.high_watermark import last_stable_offset, leader_high_watermark
+from kspec.spec.broker.rules.high_watermark import leader_high_watermark
 from kspec.spec.broker.rules.isr.proposal import LeaderIsr
 from kspec.spec.broker.rules.leadership import is_leader
 from kspec.spec.broker.rules.produce import AppendedRecords, completion, expiry
@@ -19,6 +19,8 @@ from kspec.spec.log.local_log import LocalLog, raise_high_watermark
 from kspec.spec.log.producers import Producers
 from kspec.spec.messages.produce import ProduceResponse
 from kspec.spec.step import Step
+from kspec.spec.transactions.log.partition import PartitionTransactions
+from kspec.spec.transactions.log.reading import last_stable_offset, on_high_watermark
 from kspec.spec.values import (
     NO_EPOCH,
     NO_LEADER,
@@ -39,7 +41,8 @@ class BrokerSettings(NamedTuple):
     """The configuration of a partition, with times in milliseconds.
 
     `min_isr`: min.insync.replicas; `max_lag`: replica.lag.time.max.ms; `back_off`: replica.fetch.backoff.ms;
-    `deletes_records`, `compacts_records`: cleanup.policy contains "delete", or "compact".
+    `deletes_records`, `compacts_records`: cleanup.policy contains "delete", or "compact"; `verifies_transactions`:
+    transaction.partition.verification.enable.
     """
 
     min_isr: int = 1
@@ -47,6 +50,7 @@ class BrokerSettings(NamedTuple):
     back_off: int = 1_000
     deletes_records: bool = True
     compacts_records: bool = True
+    verifies_transactions: bool = True
 
 
 class Broker(NamedTuple):
@@ -72,8 +76,8 @@ class Partition(NamedTuple, Generic[LogT]):
 
     Only a leader uses `isr` (its members and a pending proposal), `epoch_start` (its log end when its epoch began),
     `followers` and `waiting`. Only a follower uses `fetcher`. `request_in_flight`: the last AlterPartition request is
-    unanswered; a new role does not change that. `first_unstable_offset`: the first offset of an open
-    transaction.
+    unanswered; a new role does not change that. `transactions`: what it remembers of producers and transactions in the log;
+    those that were aborted are noted with the log, and not here.
     """
 
     partition_id: PartitionId
@@ -85,9 +89,13 @@ class Partition(NamedTuple, Generic[LogT]):
     followers: tuple[Follower, ...] = ()
     waiting: tuple[WaitingProduce, ...] = ()
     fetcher: FetchState = NOT_FETCHING
-    producers: Producers = ()
-    first_unstable_offset: Offset = UNKNOWN_OFFSET
+    transactions: PartitionTransactions = PartitionTransactions()
     request_in_flight: bool = False
+
+    @property
+    def producers(self) -> Producers:
+        """The state of the producers in its log."""
+        return self.transactions.producers
 
 
 Handled: TypeAlias = Step[Partition[LogT], Effect]
@@ -116,9 +124,18 @@ def is_under_min_isr(broker: Broker, partition: Partition[LogT]) -> bool:
     return leads(broker, partition) and len(partition.isr.isr) < min_isr_of(broker, partition)
 
 
-def last_stable_offset_of(partition: Partition[LogT]) -> Offset:
+def last_stable_offset_of(broker: Broker, partition: Partition[LogT]) -> Offset:
     """The offset before which committed transactions may be read. **Kafka:** `UnifiedLog.lastStableOffset`."""
-    return last_stable_offset(partition.local.high_watermark, partition.first_unstable_offset)
+    state, high_watermark = partition.transactions, partition.local.high_watermark
+    if not state.ongoing and not state.unreplicated:
+        return high_watermark
+    stable = on_high_watermark(state, high_watermark)
+    return last_stable_offset(broker.protocol.transactions, stable, partition.local.log.start_offset, high_watermark)
+
+
+def with_producers(partition: Partition[LogT], producers: Producers) -> Partition[LogT]:
+    """The partition with this state of the producers in its log."""
+    return partition._replace(transactions=partition.transactions._replace(producers=producers))
 
 
 def awaited_offsets(broker: Broker, partition: Partition[LogT], now: MonotonicMs) -> tuple[Offset, ...]:

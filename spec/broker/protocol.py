@@ -21,6 +21,7 @@ from kspec.spec.messages.alter_partition import AlterPartitionRequest
 from kspec.spec.messages.broker_registration import BrokerRegistrationResponse
 from kspec.spec.messages.fetch import FetchPosition, FetchRequest, FetchResponse, Isolation
 from kspec.spec.messages.list_offsets import ListOffsetsResponse
+from kspec.spec.transactions.protocol import TransactionProtocol
 from kspec.spec.values import (
     BrokerEpoch,
     BrokerId,
@@ -53,6 +54,9 @@ class BrokerProtocol:
     """The rules in which the brokers of Kafka's releases differ."""
 
     name: str
+
+    transactions: TransactionProtocol
+    """The rules of the release about transactions."""
 
     # ---- Starting
 

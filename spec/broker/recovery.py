@@ -11,8 +11,8 @@ from kspec.spec.broker.partition import Partition
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.epoch_history import EpochEntry, EpochHistory
 from kspec.spec.log.local_log import LocalLog, high_watermark_from_checkpoint
-from kspec.spec.log.producers import ProducerBatch, rebuilt_from
 from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.transactions.log.partition import PartitionTransactions
 from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
@@ -228,16 +228,21 @@ def next_epoch(latest: Epoch, epoch: Epoch) -> EpochOrder:
     return EpochOrder.NEW if epoch > latest else EpochOrder.BACK
 
 
+NO_TRANSACTIONS = PartitionTransactions()
+
+
 def opened(
-    partition_id: PartitionId, recovered: RecoveredLog[LogT], batches: tuple[ProducerBatch, ...] = ()
+    partition_id: PartitionId,
+    recovered: RecoveredLog[LogT],
+    transactions: PartitionTransactions = NO_TRANSACTIONS,
 ) -> Partition[LogT]:
     """A replica whose broker has just started: it neither leads nor follows until it has metadata.
 
-    `batches` are the batches in its log whose producers are idempotent.
+    `transactions`: what the batches in its log tell of producers and transactions.
 
     **Kafka:** `ReplicaManager.getOrCreatePartition`, `Partition.createLogIfNotExists`.
     """
-    return Partition(partition_id, recovered.local, producers=rebuilt_from(batches))
+    return Partition(partition_id, recovered.local, transactions=transactions)
 
 
 # ---- the broker as a whole

@@ -1,15 +1,16 @@
 """Becoming leader or follower of a partition by the metadata; leaving it; and its state after a start."""
 
 from kspec.spec.broker.effects import Effect, EpochOpened, LogDeleted, LogTruncated, Persist, RebuildProducers
-from kspec.spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, leads
+from kspec.spec.broker.partition import Broker, Handled, Partition, advance, complete_waiting, leads, with_producers
 from kspec.spec.broker.rules.fetcher import NOT_FETCHING, started
 from kspec.spec.broker.rules.followers import Follower, assign, reset_follower
 from kspec.spec.broker.rules.isr.proposal import LeaderIsr, PartitionIsr
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.local_log import restart
-from kspec.spec.log.producers import ProducerBatch, forget, rebuilt_from
+from kspec.spec.log.producers import forget
 from kspec.spec.metadata import LocalChange, LocalRole, PartitionRegistration, has_leader
 from kspec.spec.step import Step
+from kspec.spec.transactions.log.partition import PartitionTransactions
 from kspec.spec.values import NO_LEADER, NO_PARTITION_EPOCH, UNKNOWN_OFFSET, MonotonicMs, Offset, ProducerId
 
 
@@ -125,9 +126,14 @@ def leave(broker: Broker, partition: Partition[LogT]) -> Handled[LogT]:
     return Step(empty, (*gone.effects, Persist(LogDeleted())))
 
 
-def producers_rebuilt(partition: Partition[LogT], batches: tuple[ProducerBatch, ...]) -> Partition[LogT]:
-    """The partition once the batches left in its log have been read. **Kafka:** `UnifiedLog.rebuildProducerState`."""
-    return partition._replace(producers=rebuilt_from(batches))
+def producers_rebuilt(partition: Partition[LogT], found: PartitionTransactions) -> Partition[LogT]:
+    """The partition once the batches left in its log have been read: the producers and transactions that were `found`.
+
+    The guards that were given out before name nothing any more, and none of them is given out again.
+
+    **Kafka:** `UnifiedLog.rebuildProducerState`.
+    """
+    return partition._replace(transactions=found._replace(guards=partition.transactions.guards))
 
 
 def producers_expired(partition: Partition[LogT], gone: tuple[ProducerId, ...]) -> Partition[LogT]:
@@ -135,4 +141,4 @@ def producers_expired(partition: Partition[LogT], gone: tuple[ProducerId, ...]) 
 
     **Kafka:** `UnifiedLog.removeExpiredProducers`.
     """
-    return partition._replace(producers=forget(partition.producers, gone)) if gone else partition
+    return with_producers(partition, forget(partition.producers, gone)) if gone else partition

@@ -15,13 +15,23 @@ from kspec.spec.values import (
 )
 
 
+class EndMarker(NamedTuple):
+    """The end of a producer's transaction, as a control batch tells it. Kafka: `EndTransactionMarker`.
+
+    `coordinator_epoch`: the leader epoch of the partition of `__transaction_state` that keeps the transaction.
+    """
+
+    committed: bool
+    coordinator_epoch: Epoch
+
+
 class Batch(NamedTuple):
     """Records that one producer sent together and one leader appended together: how many, and in which leader epoch.
 
     `record_count` counts offsets, at least one: a compacted batch keeps the offsets it had. `leader_epoch` is `NO_EPOCH`
     until a leader appends the batch. No rule looks into `payload`. In a model it is a number. In a broker it is bytes, or
     the place where they lie. It is `NO_VALUE` where it is not known. `producer_id` is `NO_PRODUCER_ID` for a producer that
-    is not idempotent. Kafka: `RecordBatch`. **Leaves out:** timestamps, transactions.
+    is not idempotent. A batch with a `marker` holds that alone. Kafka: `RecordBatch`. **Leaves out:** timestamps.
     """
 
     record_count: int
@@ -30,6 +40,8 @@ class Batch(NamedTuple):
     producer_id: ProducerId = NO_PRODUCER_ID
     producer_epoch: ProducerEpoch = NO_PRODUCER_EPOCH
     first_sequence: int = NO_SEQUENCE
+    is_transactional: bool = False
+    marker: EndMarker | None = None
 
     @property
     def records(self) -> tuple[Record, ...]:

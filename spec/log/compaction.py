@@ -173,8 +173,7 @@ def empty_batch(
     (`uncleanable`), so that a follower that fetches there is told where the log goes on. The last sequence numbers, of the
     batch and of its producer, do not matter here.
 
-    **Kafka:** `Cleaner.cleanInto`, `checkBatchRetention` (KAFKA-17076, since 3.9.2 and 4.0). **Leaves out:** aborted
-    transactions and their markers.
+    **Kafka:** `Cleaner.cleanInto`, `checkBatchRetention` (KAFKA-17076, since 3.9.2 and 4.0).
     """
     if last_offset + 1 == uncleanable:
         return EmptyBatch.STAYS

@@ -9,7 +9,7 @@ from functools import reduce
 from operator import attrgetter
 from typing import NamedTuple
 
-from kspec.spec.log.batch import AnyBatch, Batches
+from kspec.spec.log.batch import AnyBatch
 from kspec.spec.values import (
     NO_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -223,17 +223,6 @@ def remember(producers: Producers, batch: ProducerBatch) -> Producers:
     known = entry.batches if entry.producer_epoch == batch.producer_epoch else ()
     batches = (*known, batch)[-BATCHES_REMEMBERED:]
     return with_entry(producers, entry._replace(producer_epoch=batch.producer_epoch, batches=batches))
-
-
-def remember_appended(producers: Producers, base_offset: Offset, batches: Batches) -> Producers:
-    """The state once batches are in the log, the first of which lies at `base_offset`.
-
-    **Kafka:** `UnifiedLog.append`, `analyzeAndValidateProducerState`.
-    """
-    for batch in batches:
-        producers = remember(producers, producer_batch(batch, base_offset))
-        base_offset = Offset(base_offset + batch.record_count)
-    return producers
 
 
 def rebuilt_from(batches: tuple[ProducerBatch, ...]) -> Producers:

@@ -15,14 +15,17 @@ NO_DEADLINE = MonotonicMs(-1)
 class ProduceRequest(NamedTuple):
     """One batch for one partition, with the number that its connection gave the request.
 
-    The batch has no leader epoch yet. `deadline`: when a producer with acks=all gets a time-out (milliseconds). Kafka:
-    `ProduceRequestData.PartitionProduceData`.
+    The batch has no leader epoch yet. `deadline`: when a producer with acks=all gets a time-out (milliseconds). `guard`: the
+    one under which its transaction was verified. `transaction_version`: that of a marker, which comes from a transaction
+    coordinator and not from a producer. Kafka: `ProduceRequestData.PartitionProduceData`, `WritableTxnMarker`.
     """
 
     request: int
     acks: int
     batch: AnyBatch
     deadline: MonotonicMs = NO_DEADLINE
+    guard: int = 0
+    transaction_version: int = 0
 
 
 class ProduceResponse(NamedTuple):

@@ -25,9 +25,11 @@ from kspec.spec.broker.rules import (
 from kspec.spec.broker.rules.isr import announcement, errors, membership, proposal, request
 from kspec.spec.broker.rules.isr.request import IsrWriter
 from kspec.spec.log import epoch_history, local_log, producers
+from kspec.spec.releases.transactions import history
 
 BROKER_0_10 = BrokerProtocol(
     name="0.10",
+    transactions=history.TRANSACTIONS_0_11,
     believes_epochs=epoch_history.describes_any,
     takes_registration=lifecycle.answers_this_incarnation,
     acts_on_metadata=lifecycle.acts_once_registered,
@@ -190,10 +192,16 @@ BROKER_2_4 = replace(
 """KIP-392: consumers may read from followers. KAFKA-8400: a refused fetch changes nothing. KAFKA-7190: producers are
 remembered longer than their records. With a bug, KAFKA-9672."""
 
-BROKER_2_5 = replace(BROKER_2_4, name="2.5", check_sequences=producers.check_batch, restart=local_log.restart)
+BROKER_2_5 = replace(
+    BROKER_2_4,
+    name="2.5",
+    transactions=history.TRANSACTIONS_2_5,
+    check_sequences=producers.check_batch,
+    restart=local_log.restart,
+)
 """KIP-360: an unknown producer may begin anywhere. KAFKA-9491: the high watermark of a log that is emptied is its start."""
 
-BROKER_2_6 = replace(BROKER_2_5, name="2.6")
+BROKER_2_6 = replace(BROKER_2_5, name="2.6", transactions=history.TRANSACTIONS_2_6)
 """Nothing here changed."""
 
 BROKER_2_7 = replace(
@@ -280,6 +288,7 @@ it is registered, and opens its ports when it is unfenced."""
 BROKER_3_6 = replace(
     BROKER_3_5,
     name="3.6",
+    transactions=history.TRANSACTIONS_3_6,
     awaits=high_watermark.awaited_if_about_to_join,
     last_epoch=fetcher.forget_last_epoch_if_first_is_empty,
     last_epoch_needs_answer=True,
@@ -298,7 +307,7 @@ BROKER_3_7 = replace(
 """KIP-966, first part: no high watermark below min ISR. KAFKA-15221: a leader takes no fetch of an earlier incarnation.
 KAFKA-15510 repaired."""
 
-BROKER_3_8 = replace(BROKER_3_7, name="3.8")
+BROKER_3_8 = replace(BROKER_3_7, name="3.8", transactions=history.TRANSACTIONS_3_8)
 BROKER_3_9 = replace(BROKER_3_8, name="3.9")
 """3.8 and 3.9: nothing here changed."""
 
@@ -308,7 +317,7 @@ BROKER_3_9_1 = replace(
 """KAFKA-18991: an answer counts only in the epoch in which it was asked for. KAFKA-18723: a follower appends no records
 of an epoch later than its own. It came out after 4.0.0."""
 
-BROKER_4_0 = replace(BROKER_3_9, name="4.0")
+BROKER_4_0 = replace(BROKER_3_9, name="4.0", transactions=history.TRANSACTIONS_4_0)
 """Nothing here changed since 3.9.0: 4.0.0 has neither of the repairs of 3.9.1."""
 
 BROKER_4_0_1 = replace(
@@ -316,14 +325,16 @@ BROKER_4_0_1 = replace(
 )
 """KAFKA-18991 and KAFKA-18723, as in 3.9.1."""
 
-BROKER_4_1 = replace(BROKER_4_0_1, name="4.1")
+BROKER_4_1 = replace(BROKER_4_0_1, name="4.1", transactions=history.TRANSACTIONS_4_1)
 BROKER_4_1_1 = replace(BROKER_4_1, name="4.1.1")
 """4.1 and 4.1.1: nothing here changed."""
 
-BROKER_4_2 = replace(BROKER_4_1_1, name="4.2", may_delete=offsets.may_delete_unless_compacted)
+BROKER_4_2 = replace(
+    BROKER_4_1_1, name="4.2", transactions=history.TRANSACTIONS_4_2, may_delete=offsets.may_delete_unless_compacted
+)
 """Records may be deleted by request where `cleanup.policy` is empty."""
 
-BROKER_4_3 = replace(BROKER_4_2, name="4.3")
+BROKER_4_3 = replace(BROKER_4_2, name="4.3", transactions=history.TRANSACTIONS_4_3)
 BROKER_4_4 = replace(BROKER_4_3, name="4.4")
 """4.3 and 4.4: nothing here changed."""
 
@@ -333,6 +344,7 @@ NEWEST = BROKER_4_4
 BROKER_NEXT = replace(
     NEWEST,
     name="next",
+    transactions=history.TRANSACTIONS_NEXT,
     believes_epochs=epoch_history.describes,
     acts_on_metadata=lifecycle.acts_once_registered,
     announced_isr=announcement.apply_news,

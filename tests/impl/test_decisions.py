@@ -68,6 +68,10 @@ CHOSEN = {
     "impl/broker/core.py take UNKNOWN_SERVER_ERROR": "the rule has closed the connection; nobody reads this answer",
     "impl/requests/produce.py  UNKNOWN_TOPIC_ID": "which errors of `spec` say that there is no such partition",
     "impl/requests/produce.py  UNKNOWN_TOPIC_OR_PARTITION": "which errors of `spec` say that there is no such partition",
+    "impl/broker/verification.py _ask COORDINATOR_NOT_AVAILABLE": "nobody leads the partition that keeps the transaction",
+    "impl/broker/verification.py _ask INVALID_PRODUCER_EPOCH": "`spec` lets the question stay that waits for a later epoch",
+    "impl/broker/verification.py _verdict NETWORK_EXCEPTION": "no answer came",
+    "impl/requests/produce.py _end_verification NETWORK_EXCEPTION": "no answer came about this partition",
     "impl/requests/produce.py _produce UNKNOWN_SERVER_ERROR": "what `spec` says fails as a whole",
 }
 """Errors that are named in `impl` and not only compared with: each is chosen there, with a reason."""

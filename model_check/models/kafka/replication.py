@@ -39,7 +39,7 @@ from kspec.spec.broker.follower import (
 from kspec.spec.broker.leader.fetch import handle_fetch
 from kspec.spec.broker.leader.offsets import handle_list_offsets, handle_offset_for_leader_epoch
 from kspec.spec.broker.leader.produce import handle_produce
-from kspec.spec.broker.partition import Broker, Handled, Partition
+from kspec.spec.broker.partition import Broker, Handled, Partition, with_producers
 from kspec.spec.broker.rules.fetcher import FetchState, PendingFetch
 from kspec.spec.log.batch import Batch
 from kspec.spec.messages.fetch import FetchRequest, FetchResponse
@@ -132,7 +132,7 @@ def _produced(
         sent = batch_of(value, before.local.log.end_offset)
         producer = (sent.producer_id, sent.producer_epoch, sent.first_sequence)
         batch = Batch(1, NO_EPOCH, value, *producer)
-        before = before._replace(producers=producers_of(before.local))
+        before = with_producers(before, producers_of(before.local))
     request = ProduceRequest(value, acks, batch)
     return handle_produce(broker(board.rules[leader], leader, process, NOBODY_KNOWN), before, request, LATE)
 

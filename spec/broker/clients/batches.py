@@ -1,10 +1,11 @@
 """Refusals of a producer's record batches, from the batches' headers alone. For their records, see `records`."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from kspec.spec.broker.rules.produce import check_required_acks
-from kspec.spec.values import NO_PRODUCER_ID, UNKNOWN_OFFSET, Error, Offset, ProducerId
+from kspec.spec.values import NO_PRODUCER_ID, UNKNOWN_OFFSET, Error, Offset, ProducerEpoch, ProducerId
 
 MAGIC = 2
 """The only format of batches that producers may send. Kafka: `RecordBatch.MAGIC_VALUE_V2`."""
@@ -221,7 +222,7 @@ def check_batch_of_request(terms: ProduceTerms, batch: ReceivedBatch, internal: 
     """
     error = check_request_records(terms.version, batch)
     if error == Error.NONE:
-        error = check_transactional(batch.transactional, terms.has_transactional_id, False)
+        error = check_transactional(batch.transactional, terms.has_transactional_id)
     if error == Error.NONE:
         error = check_required_acks(terms.acks)
     return Error.INVALID_TOPIC_EXCEPTION if error == Error.NONE and internal else error
@@ -249,18 +250,24 @@ def answered_log_start(error: Error, log_start: Offset) -> Offset:
     return UNKNOWN_OFFSET if error in WITHOUT_LOG_START else log_start
 
 
-def check_transactional(transactional: bool, has_transactional_id: bool, in_transaction: bool) -> Error:
-    """Whether a batch may be part of a transaction.
+def check_transactional(transactional: bool, has_transactional_id: bool) -> Error:
+    """Whether a batch may be part of a transaction: if the request says of which.
 
-    Parameters: whether the batch is transactional; whether the request names a transactional id; whether the partition is
-    in an open transaction of it.
+    Parameters: whether the batch is transactional; whether the request names a transactional id.
 
-    Errors: `TRANSACTIONAL_ID_AUTHORIZATION_FAILED`, `INVALID_TXN_STATE`.
+    Errors: `TRANSACTIONAL_ID_AUTHORIZATION_FAILED`.
 
-    **Kafka:** `KafkaApis.handleProduceRequest`, `UnifiedLog.analyzeAndValidateProducerState`.
+    **Kafka:** `KafkaApis.handleProduceRequest`.
     """
-    if not transactional:
-        return Error.NONE
-    if not has_transactional_id:
-        return Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return Error.NONE if in_transaction else Error.INVALID_TXN_STATE
+    fails = transactional and not has_transactional_id
+    return Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if fails else Error.NONE
+
+
+def check_one_producer(producers: AbstractSet[tuple[ProducerId, ProducerEpoch]]) -> Error:
+    """Whether all transactional batches of a request are of one producer; the whole request fails if not.
+
+    Errors: `INVALID_PRODUCER_ID_MAPPING`.
+
+    **Kafka:** `ReplicaManager.handleProduceAppend`.
+    """
+    return Error.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else Error.NONE

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kspec.spec.broker.effects import LogStartMoved, Persist
-from kspec.spec.broker.partition import Broker, Handled, Partition, leads
+from kspec.spec.broker.partition import Broker, Handled, Partition, leads, with_producers
 from kspec.spec.broker.rules.offsets import deletion_offset, is_deleted, low_watermark
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.local_log import move_start, retention_offset
@@ -29,7 +29,7 @@ def handle_delete_records(
     if moved.state != partition:
         log_start = moved.state.local.log.start_offset
         left = broker.protocol.producers_after_deletion(partition.producers, log_start)
-        moved = Step(moved.state._replace(producers=left), moved.effects)
+        moved = Step(with_producers(moved.state, left), moved.effects)
     if error != Error.NONE:
         return Step(moved.state, (*moved.effects, Reply(DeleteRecordsResponse(error))))
     deletion = DeleteRecordsResponse(error, offset, low_watermark_of(broker, moved.state))

@@ -58,7 +58,7 @@ def _read(broker: Broker, partition: Partition[LogT], request: FetchRequest) -> 
     parted = broker.protocol.divergence(local.log, fetch)
     if parted.error != Error.NONE:
         return FetchResponse(parted.error)
-    last_stable = last_stable_offset_of(partition)
+    last_stable = last_stable_offset_of(broker, partition)
     end = visible_end(isolation_of(request), local.log.end_offset, local.high_watermark, last_stable)
     answer = FetchResponse(
         Error.NONE, fetch.fetch_offset, (), local.high_watermark, local.log.start_offset, last_stable, parted.end
@@ -124,9 +124,12 @@ def repeats(partition: Partition[LogT], request: FetchRequest, answer: FetchResp
 
 def concerns_others(before: Partition[LogT], after: Partition[LogT]) -> bool:
     """Whether a change of a partition may change what is read from it, or what it asks: all but what was noted of fetches,
-    of waiting producers, and of the producers of batches.
+    of waiting producers, and of the producers of batches unless they begin or end a transaction.
 
     **Kafka:** no counterpart, as `repeats`.
     """
-    same = after._replace(followers=before.followers, waiting=before.waiting, producers=before.producers)
+    known, noted = before.transactions, after.transactions
+    if (known.ongoing, known.unreplicated) != (noted.ongoing, noted.unreplicated):
+        return True
+    same = after._replace(followers=before.followers, waiting=before.waiting, transactions=known)
     return same != before

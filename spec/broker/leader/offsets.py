@@ -49,7 +49,7 @@ def _listed(
     broker: Broker, partition: Partition[LogT], request: ListOffsetsRequest, found: ListOffsetsResponse
 ) -> ListOffsetsResponse:
     log, high_watermark = partition.local.log, partition.local.high_watermark
-    last_stable = last_stable_offset_of(partition)
+    last_stable = last_stable_offset_of(broker, partition)
     lag = broker.protocol.latest_offset_lags(request.isolation, high_watermark, partition.epoch_start)
     if request.wanted == OffsetSpec.EARLIEST:
         return earliest_offset(log)

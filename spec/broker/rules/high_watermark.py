@@ -1,6 +1,6 @@
 """The high watermark of a leader: up to which offset records are committed, that is, on every in-sync replica."""
 
-from kspec.spec.values import UNKNOWN_OFFSET, Offset
+from kspec.spec.values import Offset
 
 
 def awaited_if_in_isr(in_isr: bool, caught_up: bool, eligible: bool) -> bool:
@@ -124,14 +124,3 @@ def answered_after_fetch(before: Offset, after: Offset) -> Offset:
     **Kafka:** `ReplicaManager.updateFollowerLogReadResults`, `LogReadResult.updateLeaderReplicaInfo`, 1.0 and 1.1.
     """
     return after
-
-
-def last_stable_offset(high_watermark: Offset, first_unstable_offset: Offset) -> Offset:
-    """The last stable offset: the end of what a consumer that reads committed transactions may read.
-
-    Parameters: the high watermark; the first offset of a transaction that is still open, `UNKNOWN_OFFSET` if none is.
-
-    **Kafka:** `UnifiedLog.lastStableOffset`.
-    """
-    none_below = first_unstable_offset == UNKNOWN_OFFSET or first_unstable_offset >= high_watermark
-    return high_watermark if none_below else first_unstable_offset

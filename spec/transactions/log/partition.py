@@ -3,8 +3,10 @@
 What is remembered follows from the log, but for verifications: those are the leader's, and begin anew with each.
 """
 
+from functools import partial, reduce
 from typing import NamedTuple, TypeAlias
 
+from kspec.spec.log.batch import AnyBatch, Batches
 from kspec.spec.log.producers import (
     ProducerBatch,
     ProducerEntry,
@@ -13,13 +15,14 @@ from kspec.spec.log.producers import (
     check_producer_epoch,
     duplicate_of,
     entry_of,
+    producer_batch,
     remember,
     with_entry,
 )
 from kspec.spec.messages.transactions.write_txn_markers import TransactionMarker
 from kspec.spec.transactions.metadata import bumps_epoch
 from kspec.spec.transactions.protocol import TransactionProtocol
-from kspec.spec.values import UNKNOWN_OFFSET, Epoch, Error, Offset, ProducerEpoch, ProducerId
+from kspec.spec.values import NO_PRODUCER_ID, UNKNOWN_OFFSET, Epoch, Error, Offset, ProducerEpoch, ProducerId
 
 NO_GUARD = 0
 """The guard of a batch that was not verified. Kafka: `VerificationGuard.SENTINEL`."""
@@ -171,6 +174,17 @@ def without_verification(state: PartitionTransactions, producer_id: ProducerId) 
     return state._replace(verifications=left)
 
 
+UNDECIDED = frozenset(
+    {
+        Error.NETWORK_EXCEPTION,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
+    }
+)
+"""Answers, or none, after which a producer is to try again; with `NOT_ENOUGH_REPLICAS` older ones do so."""
+
+
 def error_after_verification(error: Error, bumps: bool, knows_abortable: bool) -> Error:
     """The error of a Produce request of which the coordinator has said this.
 
@@ -179,12 +193,27 @@ def error_after_verification(error: Error, bumps: bool, knows_abortable: bool) -
     **Kafka:** `ReplicaManager.handleProduceAppend`. **Leaves out:** that a leader asks again by itself in version 2.
     """
     waits = error == Error.CONCURRENT_TRANSACTIONS and not bumps
-    if waits or error in (Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR):
+    if waits or error in UNDECIDED:
         return Error.NOT_ENOUGH_REPLICAS
     if error == Error.PRODUCER_FENCED:
         return Error.INVALID_PRODUCER_EPOCH
     is_unknown = error == Error.TRANSACTION_ABORTABLE and not knows_abortable
     return Error.INVALID_TXN_STATE if is_unknown else error
+
+
+def replaces_waiting(same_producer: bool, waiting_epoch: ProducerEpoch, epoch: ProducerEpoch) -> Error:
+    """The error of a question about a transactional id that waits to be sent, when a later one comes; `NONE`: it stays.
+
+    Then the later one is of a producer that was replaced, and is refused with `INVALID_PRODUCER_EPOCH`. Of two epochs of one
+    producer the larger is asked about, of two producers the one that came later: the other one is to try again.
+
+    Errors: `INVALID_PRODUCER_EPOCH`, `NETWORK_EXCEPTION`.
+
+    **Kafka:** `AddPartitionsToTxnManager.addTxnData`, which compares epochs of different producers, too.
+    """
+    if not same_producer or waiting_epoch == epoch:
+        return Error.NETWORK_EXCEPTION
+    return Error.INVALID_PRODUCER_EPOCH if waiting_epoch < epoch else Error.NONE
 
 
 # ---- batches
@@ -284,6 +313,16 @@ def _after_entry(
 # ---- markers
 
 
+def check_marked_partition(found: Error) -> Error:
+    """Whether a broker has the partition that a marker is for. `found`: why not, as a client would be told.
+
+    Errors: `UNKNOWN_TOPIC_OR_PARTITION`, upon which the coordinator asks the metadata again.
+
+    **Kafka:** `KafkaApis.handleWriteTxnMarkersRequest`.
+    """
+    return found if found == Error.NONE else Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def check_marker(protocol: TransactionProtocol, state: PartitionTransactions, marker: TransactionMarker) -> Error:
     """Whether a leader takes a marker of a coordinator.
 
@@ -298,6 +337,20 @@ def check_marker(protocol: TransactionProtocol, state: PartitionTransactions, ma
         return Error.INVALID_PRODUCER_EPOCH
     is_later = protocol.takes_coordinator(marker.coordinator_epoch, entry.coordinator_epoch)
     return Error.NONE if is_later else Error.TRANSACTION_COORDINATOR_FENCED
+
+
+def append_marker(
+    protocol: TransactionProtocol, state: PartitionTransactions, marker: LoggedMarker, transaction_version: int
+) -> CheckedBatch:
+    """Check a marker that a leader is to append, and remember it. `transaction_version`: as its coordinator tells it.
+
+    Errors: those of `check_marker`.
+
+    **Kafka:** `UnifiedLog.analyzeAndValidateProducerState`.
+    """
+    sent = TransactionMarker(*marker[:4], frozenset(), transaction_version)
+    error = check_marker(protocol, state, sent)
+    return CheckedBatch(state, error) if error != Error.NONE else CheckedBatch(with_marker(protocol, state, marker))
 
 
 def with_marker(protocol: TransactionProtocol, state: PartitionTransactions, marker: LoggedMarker) -> PartitionTransactions:
@@ -332,16 +385,42 @@ def _with_end(state: PartitionTransactions, marker: LoggedMarker, first: Offset)
     )
 
 
+def with_batches(
+    protocol: TransactionProtocol, state: PartitionTransactions, base_offset: Offset, batches: Batches
+) -> PartitionTransactions:
+    """The state once batches are in the log, the first of which lies at `base_offset`: the same on leader and follower.
+
+    **Kafka:** `UnifiedLog.append`, `updateProducers`.
+    """
+    for batch in batches:
+        if batch.producer_id > NO_PRODUCER_ID:
+            state = with_entry_of_log(protocol, state, logged(batch, base_offset))
+        base_offset = Offset(base_offset + batch.record_count)
+    return state
+
+
+def logged(batch: AnyBatch, base_offset: Offset) -> TransactionalEntry:
+    """A batch at an offset, as far as transactions are about it."""
+    marker = batch.marker
+    if marker is None:
+        return LoggedBatch(producer_batch(batch, base_offset), batch.is_transactional)
+    return LoggedMarker(batch.producer_id, batch.producer_epoch, marker.coordinator_epoch, marker.committed, base_offset)
+
+
+def with_entry_of_log(
+    protocol: TransactionProtocol, state: PartitionTransactions, entry: TransactionalEntry
+) -> PartitionTransactions:
+    """The state once a batch or a marker is in the log."""
+    match entry:
+        case LoggedBatch():
+            return with_batch(protocol, state, entry)
+        case _:
+            return with_marker(protocol, state, entry)
+
+
 def rebuilt_transactions(protocol: TransactionProtocol, entries: tuple[TransactionalEntry, ...]) -> PartitionTransactions:
     """The state of a replica that has read a log, in order: after a truncation, or as a follower.
 
     **Kafka:** `UnifiedLog.rebuildProducerState`, `appendAsFollower`.
     """
-    state = PartitionTransactions()
-    for entry in entries:
-        match entry:
-            case LoggedBatch():
-                state = with_batch(protocol, state, entry)
-            case _:
-                state = with_marker(protocol, state, entry)
-    return state
+    return reduce(partial(with_entry_of_log, protocol), entries, PartitionTransactions())

@@ -1,5 +1,7 @@
 """Reading what is committed: how far a log is stable, which transactions in it are aborted, and what a consumer returns."""
 
+from collections.abc import Iterable
+
 from kspec.spec.transactions.log.partition import (
     AbortedTransaction,
     LoggedBatch,
@@ -33,9 +35,11 @@ def last_stable_offset(
 
 
 def aborted_between(
-    aborted: tuple[AbortedTransaction, ...], fetch_offset: Offset, upper_bound: Offset
+    aborted: Iterable[AbortedTransaction], fetch_offset: Offset, upper_bound: Offset
 ) -> tuple[AbortedTransaction, ...]:
     """The aborted transactions that a consumer has to know for the records between two offsets, the second exclusive.
+
+    `aborted`: those of the log in the order of their markers, at least all whose marker is not below the first offset.
 
     **Kafka:** `TransactionIndex.collectAbortedTxns`, `LocalLog.collectAbortedTransactions`.
     """

@@ -45,6 +45,7 @@ from kspec.spec.messages.produce import ProduceRequest, ProduceResponse
 from kspec.spec.metadata import BrokerRegistration, PartitionRegistration
 from kspec.spec.releases.broker import BROKER_3_9
 from kspec.spec.step import Reply, SendToController
+from kspec.spec.transactions.log.partition import OpenTransaction
 from kspec.spec.values import (
     NO_BROKER_EPOCH,
     NO_EPOCH,
@@ -343,8 +344,10 @@ class LeaderPartition:
         self._run(step)
         if self.partition.local.log.end_offset > base_offset:
             self.timestamps |= {base_offset + position: time for position, time in enumerate(times)}
-            if transactional and self.partition.first_unstable_offset == UNKNOWN_OFFSET:
-                self.partition = self.partition._replace(first_unstable_offset=base_offset)
+            known = self.partition.transactions
+            if transactional and not known.ongoing:
+                opened = known._replace(ongoing=(OpenTransaction(base_offset, ProducerId(producer_id)),))
+                self.partition = self.partition._replace(transactions=opened)
         return self.produce_answer(pending=base_offset)
 
     def produce_answer(self, request: int | None = None, pending: int | None = None) -> VectorAnswer:
@@ -466,7 +469,7 @@ class LeaderPartition:
         error = serves(self.broker.self_id, role_of(self.partition), claimed, only_leader)
         local = self.partition.local
         offsets = {"log_start": local.log.start_offset, "leo": local.log.end_offset, "hw": local.high_watermark}
-        return VectorAnswer(error.name, named=offsets | {"lso": last_stable_offset_of(self.partition)})
+        return VectorAnswer(error.name, named=offsets | {"lso": last_stable_offset_of(self.broker, self.partition)})
 
     # ---- ISR
 
@@ -506,7 +509,7 @@ class LeaderPartition:
             "hw": partition.local.high_watermark,
             "leo": log.end_offset,
             "log_start": log.start_offset,
-            "lso": last_stable_offset_of(partition),
+            "lso": last_stable_offset_of(self.broker, partition),
             "leader": None if partition.leader == NO_LEADER else partition.leader,
             "leader_epoch": partition.leader_epoch,
             "partition_epoch": partition.isr.partition_epoch,

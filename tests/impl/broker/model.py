@@ -19,7 +19,7 @@ from kspec.spec.log.batch import Batch
 from kspec.spec.log.epoch_history import EpochHistory
 from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from kspec.spec.log.local_log import LocalLog
-from kspec.spec.log.producers import BATCHES_REMEMBERED, ProducerBatch
+from kspec.spec.log.producers import BATCHES_REMEMBERED, ProducerBatch, rebuilt_from
 from kspec.spec.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
 from kspec.spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
@@ -27,6 +27,7 @@ from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequ
 from kspec.spec.messages.produce import ProduceRequest, ProduceResponse
 from kspec.spec.metadata import PartitionRegistration
 from kspec.spec.step import Reply
+from kspec.spec.transactions.log.partition import PartitionTransactions
 from kspec.spec.values import BrokerId, Epoch, Error, MonotonicMs, Offset, PartitionEpoch, PartitionId
 from tests.impl.storage.model import BatchInLog, DirectoryModel, producer_batch
 
@@ -176,7 +177,8 @@ class PartitionModel:
         log = EpochLog(recovered_epochs(self.all_epochs, log_start, end, ()), log_start, end)
         recovered = recover(SurvivingFiles(log, CheckpointedOffsets(end, end, log_start), clean))
         self.stored.log = recovered.local.log
-        self.partition = opened(PartitionId(0), recovered, self._producers(log_start, end, clean))
+        known = rebuilt_from(self._producers(log_start, end, clean))
+        self.partition = opened(PartitionId(0), recovered, PartitionTransactions(known))
         self.all_epochs = self.all_epochs.truncate_from_end(end)
         self._lead(leader_epoch)
 

@@ -69,5 +69,5 @@ def test_a_snapshot_of_batches_that_were_cut_does_not_come_back_after_a_loss_of_
     files.truncate_to(Offset(1))
     _append(files, 1, 0)
     survivors = disk.after_power_loss(Survives.ALL, 0)
-    (producer,) = _reopened(survivors).producers()
+    (producer,) = _reopened(survivors).transactions().producers
     assert producer.batches[-1].last_sequence == 0

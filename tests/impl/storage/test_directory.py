@@ -41,7 +41,7 @@ def test_a_folder_of_kafka_goes_on(tmp_path: Path) -> None:
     files = directory.open_partition("recorded", 0, LogConfig(), at_ms(0))
     assert (files.log.start_offset, files.log.end_offset, files.recovery_point) == (0, 54, 54)
     assert files.recovered.local.high_watermark == 54
-    assert [entry.producer_id for entry in files.producers()] == [0, 1, 2]
+    assert [entry.producer_id for entry in files.transactions().producers] == [0, 1, 2]
     assert files.timestamp_lookup(1_700_000_000_100) == (1_700_000_000_120, 12, 0)
     before = read_all(files)
     assert (before[0].base_offset, before[-1].next_offset) == (0, 54)
@@ -64,7 +64,7 @@ def test_a_start_knows_all_batches_that_a_producer_may_send_again(tmp_path: Path
         files.append(Offset(2 * number), Epoch(1), [batch], at_ms(0))
     directory.close({}, None)
     again = opened(tmp_path / "new")
-    (entry,) = again.open_partition("t", 0, LogConfig(), at_ms(0)).producers()
+    (entry,) = again.open_partition("t", 0, LogConfig(), at_ms(0)).transactions().producers
     assert [batch.first_sequence for batch in entry.batches] == [4, 6, 8, 10, 12]
     again.close({}, None)
 

@@ -217,7 +217,7 @@ def check(files: PartitionFiles, before: State, after: State, earlier: list[Stat
     if not earlier and latest >= 0:
         assert files.log.end_offset_for_epoch(latest).leader_epoch == latest, where
     assert files.recovery_point <= files.log.end_offset, where
-    known = {entry.producer_id: entry.batches for entry in files.producers()}
+    known = {entry.producer_id: entry.batches for entry in files.transactions().producers}
     for entry in DirectoryModel(found).producers():
         assert known[entry.producer_id][-len(entry.batches) :] == entry.batches, where
 

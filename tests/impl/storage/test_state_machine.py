@@ -221,7 +221,7 @@ class PartitionMachine(RuleBasedStateMachine):
         self._check_producers()
 
     def _check_producers(self) -> None:
-        known = {entry.producer_id: entry for entry in self.files.producers()}
+        known = {entry.producer_id: entry for entry in self.files.transactions().producers}
         for entry in DirectoryModel(self.model.visible).producers():
             assert known[entry.producer_id].batches[-len(entry.batches) :] == entry.batches
 

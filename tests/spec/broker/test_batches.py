@@ -16,10 +16,12 @@ from kspec.spec.log.batch import Batch, Batches, count_records
 from kspec.spec.log.epoch_history import EpochEntry
 from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from kspec.spec.log.local_log import LocalLog
-from kspec.spec.log.producers import ProducerBatch, ProducerEntry, remember_appended
+from kspec.spec.log.producers import ProducerBatch, ProducerEntry
 from kspec.spec.log.record_log import EMPTY_LOG
 from kspec.spec.messages.fetch import FetchResponse
 from kspec.spec.messages.produce import ACKS_LEADER, ProduceRequest
+from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
+from kspec.spec.transactions.log.partition import PartitionTransactions, with_batches
 from kspec.spec.values import NO_EPOCH, NO_VALUE, Epoch, Error, Offset, ProducerEpoch, ProducerId, Record
 from tests.spec.broker_driver import EPOCH, NOW, OTHER, broker, fetch_of, follower, leader
 
@@ -108,8 +110,8 @@ def test_a_follower_notes_the_producers_of_its_leaders_batches() -> None:
 
 def test_a_follower_whose_log_starts_anew_forgets_its_producers() -> None:
     """Its leader's log starts inside a batch, and the whole batch is sent."""
-    known = remember_appended((), Offset(0), (produced_by(1, 0),))
-    empty = over(EMPTY_EPOCH_LOG.restart_at(Offset(3)), follower(EMPTY_LOG))._replace(producers=known)
+    known = with_batches(TRANSACTIONS_NEXT, PartitionTransactions(), Offset(0), (produced_by(1, 0),))
+    empty = over(EMPTY_EPOCH_LOG.restart_at(Offset(3)), follower(EMPTY_LOG))._replace(transactions=known)
     batches = (produced_by(4, 7, 5, EPOCH),)
     step = handle_fetch_response(broker(), empty, PendingFetch(EPOCH, Offset(3)), answered(1, batches), NOW)
     assert step.effects == (Persist(LogRestarted(Offset(1))), Persist(BatchesAppended(Offset(1), batches)))
@@ -127,7 +129,7 @@ def test_what_an_answer_carries_is_counted_in_records() -> None:
 
 def test_producers_stay_in_order_and_are_found_among_many() -> None:
     batches = tuple(produced_by(producer, 0) for producer in (5, 1, 9, 5, 3))
-    producers = remember_appended((), Offset(0), batches)
+    producers = with_batches(TRANSACTIONS_NEXT, PartitionTransactions(), Offset(0), batches).producers
     assert [entry.producer_id for entry in producers] == [1, 3, 5, 9]
     first, second = (ProducerBatch(ProducerId(5), ProducerEpoch(0), 0, 1, Offset(offset)) for offset in (0, 3))
     assert producers[2] == ProducerEntry(ProducerId(5), ProducerEpoch(0), (first, second))

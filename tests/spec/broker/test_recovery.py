@@ -40,8 +40,9 @@ from kspec.spec.log.checkpoint_files import (
 )
 from kspec.spec.log.epoch_history import EpochEntry, EpochHistory, Neighbours, describes, describes_any
 from kspec.spec.log.local_log import LocalLog
-from kspec.spec.log.producers import ProducerBatch
+from kspec.spec.log.producers import ProducerBatch, rebuilt_from
 from kspec.spec.metadata import PartitionRegistration
+from kspec.spec.transactions.log.partition import PartitionTransactions
 from kspec.spec.values import (
     NO_BROKER_EPOCH,
     BrokerEpoch,
@@ -208,8 +209,8 @@ def test_epochs_in_the_file_beyond_the_log_are_dropped_and_later_ones_found_are_
 def test_an_opened_replica_neither_leads_nor_follows() -> None:
     recovered = RecoveredLog(LocalLog(LOG, Offset(2)), Offset(0))
     batch = ProducerBatch(ProducerId(4), ProducerEpoch(0), 3, 2)
-    partition = opened(PartitionId(1), recovered, (batch,))
-    assert partition._replace(producers=()) == Partition(PartitionId(1), LocalLog(LOG, Offset(2)))
+    partition = opened(PartitionId(1), recovered, PartitionTransactions(rebuilt_from((batch,))))
+    assert partition._replace(transactions=PartitionTransactions()) == Partition(PartitionId(1), LocalLog(LOG, Offset(2)))
     assert [entry.last_sequence for entry in partition.producers] == [4]
 
 

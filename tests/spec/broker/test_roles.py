@@ -22,7 +22,7 @@ from kspec.spec.broker.rules.followers import UNKNOWN_FOLLOWER, Follower, follow
 from kspec.spec.broker.rules.isr.proposal import nothing_pending, propose
 from kspec.spec.log.batch import Batch
 from kspec.spec.log.local_log import LocalLog
-from kspec.spec.log.producers import ProducerBatch
+from kspec.spec.log.producers import ProducerBatch, rebuilt_from
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER, ProduceRequest, ProduceResponse
 from kspec.spec.metadata import (
@@ -45,6 +45,7 @@ from kspec.spec.releases.broker import (
     BROKER_4_0,
     BROKER_NEXT,
 )
+from kspec.spec.transactions.log.partition import PartitionTransactions
 from kspec.spec.values import (
     NO_LEADER,
     UNKNOWN_OFFSET,
@@ -219,9 +220,12 @@ def test_who_leaves_has_nothing_left_and_tells_whoever_waits() -> None:
     assert step == (NEW, (refused, Persist(LogDeleted())))
 
 
-def test_producers_are_rebuilt_from_the_log() -> None:
-    batch = ProducerBatch(ProducerId(4), ProducerEpoch(0), 3, 2)
-    assert [entry.last_sequence for entry in producers_rebuilt(NEW, (batch,)).producers] == [4]
+def test_producers_are_rebuilt_from_the_log_and_no_guard_is_given_out_again() -> None:
+    found = PartitionTransactions(rebuilt_from((ProducerBatch(ProducerId(4), ProducerEpoch(0), 3, 2),)))
+    before = NEW._replace(transactions=PartitionTransactions(guards=3))
+    after = producers_rebuilt(before, found)
+    assert [entry.last_sequence for entry in after.producers] == [4]
+    assert after.transactions.guards == 3
 
 
 # ---- a start
@@ -293,6 +297,6 @@ def test_an_epoch_followed_in_between_makes_it_forget(protocol: Any) -> None:
 
 def test_producers_that_have_expired_are_forgotten() -> None:
     batches = tuple(ProducerBatch(ProducerId(one), ProducerEpoch(0), 0, 1, Offset(one)) for one in (1, 2))
-    known = producers_rebuilt(NEW, batches)
+    known = producers_rebuilt(NEW, PartitionTransactions(rebuilt_from(batches)))
     assert producers_expired(known, ()) == known
-    assert producers_expired(known, (ProducerId(1),)).producers == producers_rebuilt(NEW, batches[1:]).producers
+    assert producers_expired(known, (ProducerId(1),)).producers == rebuilt_from(batches[1:])

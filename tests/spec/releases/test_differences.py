@@ -14,7 +14,7 @@ from kspec.spec.broker.leader.fetch import handle_fetch, read_partition
 from kspec.spec.broker.leader.isr import consider_shrinking, handle_alter_partition_response
 from kspec.spec.broker.leader.offsets import handle_list_offsets
 from kspec.spec.broker.leader.produce import handle_produce
-from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.partition import Partition, with_producers
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.broker.roles import become_follower, become_leader
 from kspec.spec.broker.rules.fetcher import FetchState, FetchStatus, PendingFetch
@@ -304,7 +304,7 @@ def producers_of_deleted_records(protocol: BrokerProtocol) -> int:
         ProducerEntry(ProducerId(1), ProducerEpoch(0), (batch(0, 0),)),
         ProducerEntry(ProducerId(2), ProducerEpoch(0), (batch(0, 1, producer=2),)),
     )
-    before = leader(log_of(5, 5), 2)._replace(producers=known)
+    before = with_producers(leader(log_of(5, 5), 2), known)
     return len(handle_delete_records(broker(protocol), before, DeleteRecordsRequest(Offset(1)), NOW).state.producers)
 
 

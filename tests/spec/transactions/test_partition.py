@@ -13,9 +13,11 @@ from kspec.spec.transactions.log.partition import (
     PartitionTransactions,
     TransactionalEntry,
     append_batch,
+    check_marked_partition,
     check_marker,
     error_after_verification,
     rebuilt_transactions,
+    replaces_waiting,
     start_verification,
     with_marker,
 )
@@ -214,7 +216,25 @@ def test_the_producer_is_told_in_its_words(error: Error, bumps: bool, knows_abor
     assert error_after_verification(error, bumps, knows_abortable) == told
 
 
+@pytest.mark.parametrize(
+    ("same", "waiting", "epoch", "error"),
+    [
+        (True, 0, 1, Error.INVALID_PRODUCER_EPOCH),
+        (True, 1, 1, Error.NETWORK_EXCEPTION),
+        (True, 1, 0, Error.NONE),
+        (False, 1, 0, Error.NETWORK_EXCEPTION),
+    ],
+)
+def test_of_two_questions_about_one_id_one_waits(same: bool, waiting: int, epoch: int, error: Error) -> None:
+    assert replaces_waiting(same, ProducerEpoch(waiting), ProducerEpoch(epoch)) == error
+
+
 # ---- batches and markers
+
+
+def test_whatever_is_wrong_with_a_partition_its_coordinator_looks_for_it() -> None:
+    assert check_marked_partition(Error.NONE) == Error.NONE
+    assert check_marked_partition(Error.KAFKA_STORAGE_ERROR) == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_batch_outside_of_a_transaction_while_one_is_open() -> None:

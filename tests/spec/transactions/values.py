@@ -24,6 +24,7 @@ from kspec.spec.transactions.effects import (
     SendMarkers,
     WaitingCompletion,
 )
+from kspec.spec.transactions.log.compaction import AbortingTransaction, CleanedBatch, CleanedTransactions
 from kspec.spec.transactions.log.partition import (
     AbortedTransaction,
     CheckedBatch,
@@ -51,10 +52,13 @@ TRANSACTION_VALUES: tuple[Any, ...] = (
     AddOffsetsToTxnRequest(T, P, E, GroupId("g")),
     AddOffsetsToTxnResponse(Error.NONE),
     AddPartitionsToTxnRequest(T, P, E, frozenset({PLACE})),
+    AbortingTransaction(AbortedTransaction(P, Offset(0), Offset(1), Offset(2))),
     AddPartitionsToTxnResponse(((PLACE, Error.NONE),)),
     AnswerTransaction(RequestNumber(1), ENDED),
     AppendTransaction(METADATA, Epoch(0)),
     CheckedBatch(PartitionTransactions()),
+    CleanedBatch(CleanedTransactions(), True),
+    CleanedTransactions(),
     CoordinatedTransaction(T, Epoch(0)),
     DescribedTransaction(Error.NONE, T),
     ENDED,

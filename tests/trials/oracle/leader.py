@@ -138,7 +138,8 @@ class LeadingPartition:
         """The offset before which a reader sees records."""
         if isolation == Isolation.LOG_END:
             return self.end
-        high_watermark, unstable = self.local.high_watermark, self.first_unstable_offset
+        high_watermark = self.local.high_watermark
+        unstable = min((one.first_offset for one in self.transactions.ongoing), default=-1)
         if isolation == Isolation.COMMITTED_TRANSACTIONS and -1 < unstable < high_watermark:
             return Offset(unstable)
         return Offset(high_watermark)

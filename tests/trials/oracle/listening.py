@@ -94,7 +94,7 @@ CONTROLLER: dict[Any, tuple[str, Callable[..., None]]] = {
 }
 """The same for the controller."""
 
-NOT_COMPARED = ("producers", "partition_id")
+NOT_COMPARED = ("transactions", "partition_id")
 """Fields of a partition that other properties look at."""
 
 TIMELESS = (apply_retention, next_communication, begin_controlled_shutdown, stop)

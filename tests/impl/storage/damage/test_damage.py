@@ -113,7 +113,7 @@ def all_there(files: PartitionFiles, known: UndamagedContent, words: str) -> Non
         for offset in range(max(one.base_offset, first), one.next_offset):
             assert batch_at(files, offset) == one, (words, offset)
     assert files.log.epoch_history == history_of(batches), words
-    assert files.producers() == known.producers, words
+    assert files.transactions().producers == known.producers, words
     for timestamp in sorted({time for time, _, _ in known.records}):
         expected = next((one for one in known.records if one[0] >= timestamp and one[1] >= first), None)
         assert files.timestamp_lookup(timestamp) == expected, (words, timestamp)

@@ -12,13 +12,14 @@ from kspec.spec.broker.clients.batches import (
     check_all_framings,
     check_batch_of_request,
     check_framing,
+    check_one_producer,
     check_received_batch,
     check_request_records,
     check_transactional,
     fails_as_a_whole,
     of_copies,
 )
-from kspec.spec.values import Error, Offset, ProducerId
+from kspec.spec.values import Error, Offset, ProducerEpoch, ProducerId
 
 GOOD = ReceivedBatch(
     size=100,
@@ -87,10 +88,15 @@ def test_the_first_error_of_a_batch_counts(change: dict[str, Any], error: Error)
 
 
 def test_a_transactional_batch_needs_a_transaction() -> None:
-    assert check_transactional(False, False, False) == Error.NONE
-    assert check_transactional(True, False, False) == Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert check_transactional(True, True, False) == Error.INVALID_TXN_STATE
-    assert check_transactional(True, True, True) == Error.NONE
+    assert check_transactional(False, False) == Error.NONE
+    assert check_transactional(True, False) == Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert check_transactional(True, True) == Error.NONE
+
+
+def test_all_transactional_batches_of_a_request_are_of_one_producer() -> None:
+    one, other = (ProducerId(1), ProducerEpoch(0)), (ProducerId(1), ProducerEpoch(1))
+    assert check_one_producer({one}) == check_one_producer(set()) == Error.NONE
+    assert check_one_producer({one, other}) == Error.INVALID_PRODUCER_ID_MAPPING
 
 
 def test_most_errors_of_the_log_come_with_its_start() -> None:
@@ -105,7 +111,7 @@ def test_most_errors_of_the_log_come_with_its_start() -> None:
         (ProduceTerms(9, -1, False), {}, False, Error.NONE),
         (ProduceTerms(6, 7, False), {"codec": 4, "transactional": True}, True, Error.UNSUPPORTED_COMPRESSION_TYPE),
         (ProduceTerms(9, 7, False), {"transactional": True}, True, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (ProduceTerms(9, 7, True), {"transactional": True}, True, Error.INVALID_TXN_STATE),
+        (ProduceTerms(9, 7, True), {"transactional": True}, True, Error.INVALID_REQUIRED_ACKS),
         (ProduceTerms(9, 7, False), {}, True, Error.INVALID_REQUIRED_ACKS),
         (ProduceTerms(9, 1, False), {}, True, Error.INVALID_TOPIC_EXCEPTION),
     ],

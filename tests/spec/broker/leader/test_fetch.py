@@ -19,6 +19,7 @@ from kspec.spec.releases.broker import (
     BROKER_3_6,
     BROKER_3_7,
 )
+from kspec.spec.transactions.log.partition import OpenTransaction, PartitionTransactions
 from kspec.spec.values import (
     NO_EPOCH,
     UNDEFINED_EPOCH_END,
@@ -28,6 +29,7 @@ from kspec.spec.values import (
     MonotonicMs,
     Offset,
     PartitionEpoch,
+    ProducerId,
 )
 from tests.spec.broker_driver import (
     EVERYBODY,
@@ -49,6 +51,11 @@ from tests.spec.broker_driver import (
 )
 
 # ---- fetch: F1-F10
+
+
+def open_at(offset: int) -> PartitionTransactions:
+    """A log in which a transaction is open from this offset on."""
+    return PartitionTransactions(ongoing=(OpenTransaction(Offset(offset), ProducerId(1)),))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +133,14 @@ def test_a_fetch_from_before_the_start_is_out_of_range_even_if_it_parts() -> Non
     ],
 )
 def test_what_is_visible_to_whom(request_: object, records: int) -> None:
-    partition = leader(log_of(5, 5, 5, 5), 3, first_unstable_offset=Offset(2))
+    partition = leader(log_of(5, 5, 5, 5), 3, transactions=open_at(2))
     answer = read_partition(broker(), partition, request_)  # type: ignore[arg-type]
     assert (answer.error, len(answer.records)) == (Error.NONE, records)
     assert (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (3, 2, 0)
 
 
 def test_an_open_transaction_beyond_the_high_watermark_hides_nothing() -> None:
-    partition = leader(log_of(5, 5), 1, first_unstable_offset=Offset(1))
+    partition = leader(log_of(5, 5), 1, transactions=open_at(1))
     assert read_partition(broker(), partition, consumer_fetch(0, read_committed=True)).last_stable_offset == 1
 
 

@@ -4,11 +4,13 @@ import pytest
 
 from kspec.spec.broker.leader.fetch import concerns_others, handle_fetch, repeats
 from kspec.spec.broker.leader.isr import consider_shrinking, may_fall_behind
-from kspec.spec.broker.partition import Partition
+from kspec.spec.broker.partition import Partition, with_producers
+from kspec.spec.log.producers import ProducerBatch, rebuilt_from
 from kspec.spec.log.record_log import RecordLog
 from kspec.spec.messages.fetch import FetchResponse
 from kspec.spec.step import Reply
-from kspec.spec.values import Error, Offset
+from kspec.spec.transactions.log.partition import OpenTransaction
+from kspec.spec.values import Error, Offset, ProducerEpoch, ProducerId
 from tests.spec.broker_driver import LATE, NOW, OTHER, SELF, THIRD, broker, fetch_of, fetched, leader, log_of, run_of
 
 
@@ -37,7 +39,10 @@ def test_what_is_noted_of_fetches_concerns_nobody_else() -> None:
     before = with_follower(2)
     state, _ = after_fetch(3)
     assert not concerns_others(before, before._replace(followers=state.followers))
-    assert not concerns_others(before, before._replace(waiting=(), producers=before.producers))
+    producers = rebuilt_from((ProducerBatch(ProducerId(1), ProducerEpoch(0), 0, 1),))
+    assert not concerns_others(before, with_producers(before, producers))
+    opened = before.transactions._replace(ongoing=(OpenTransaction(Offset(1), ProducerId(1)),))
+    assert concerns_others(before, before._replace(transactions=opened)), "less of it is stable"
     assert concerns_others(before, before._replace(local=before.local._replace(high_watermark=Offset(2))))
 
 

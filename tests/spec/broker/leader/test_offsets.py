@@ -11,10 +11,16 @@ from kspec.spec.messages.fetch import Isolation
 from kspec.spec.messages.list_offsets import NOT_FOUND, ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
 from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kspec.spec.releases.broker import BROKER_0_10, BROKER_2_0, BROKER_4_0
-from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, Error, Offset
+from kspec.spec.transactions.log.partition import OpenTransaction, PartitionTransactions
+from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, Epoch, Error, Offset, ProducerId
 from tests.spec.broker_driver import EPOCH, NOW, broker, follower, leader, log_of, reply
 
 # ---- questions: R4, R5, R7
+
+
+def open_at(offset: int) -> PartitionTransactions:
+    """A log in which a transaction is open from this offset on."""
+    return PartitionTransactions(ongoing=(OpenTransaction(Offset(offset), ProducerId(1)),))
 
 
 def test_where_an_epoch_ends() -> None:
@@ -68,7 +74,7 @@ def listed(
 
 
 def test_the_latest_offset_by_who_asks() -> None:
-    partition = leader(log_of(4, 5, 5, 5), 3, first_unstable_offset=Offset(2))
+    partition = leader(log_of(4, 5, 5, 5), 3, transactions=open_at(2))
     offsets = [listed(partition, OffsetSpec.LATEST, isolation).offset for isolation in Isolation]
     assert offsets == [4, 3, 2]
     assert listed(partition, OffsetSpec.LATEST, Isolation.LOG_END).leader_epoch == EPOCH
