@@ -178,7 +178,7 @@ NOT_ON_PROCESSES: Mapping[str, str] = {
             "fence-raises-epoch-twice",
             "fence-of-last-epoch",
         ),
-        "the broker of this project does not run transactions",
+        "a story has load and faults of one partition, and no producer of transactions",
     ),
     "kafka-7415-own-epoch": "no release has this fault alone, and the other rules of today hide it",
     "kip-320-first-try": "a draft of a rule that no release has had",

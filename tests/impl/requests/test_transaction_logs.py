@@ -235,3 +235,41 @@ def test_tombstones_and_keys_of_later_releases_are_read_over(tmp_path: Path) -> 
             idle, opened = TransactionClient(client, "idle"), TransactionClient(client, "open")
             wait_until(lambda: opened.state() == "Ongoing")
             assert idle.state() == "TRANSACTIONAL_ID_NOT_FOUND"
+
+
+# ---- a cluster that goes back to version 0
+
+
+def after_going_back(client: BrokerClient) -> tuple[Error, Error]:
+    """The answers to a producer of version 2 that asks for its id twice, at version 0; and then at version 2 again."""
+    producer = TransactionClient(client, "going-back")
+    producer.find()
+    producer.init_when_possible()
+    assert producer.end(False, version=5) == Error.NONE
+    wait_until(lambda: producer.state() == "CompleteAbort")
+    errors = []
+    for level, kind in ((0, 2), (2, 1)):
+        update = Message(feature="transaction.version", max_version_level=level, upgrade_type=kind)
+        assert client.call("UpdateFeatures", 1, feature_updates=[update], timeout_ms=10_000).error_code == 0
+
+        def is_told(level: int = level) -> bool:
+            told = client.call("ApiVersions", 4, client_software_name="a", client_software_version="1")
+            return {one.name: one.max_version_level for one in told.finalized_features}.get(
+                "transaction.version", 0
+            ) == level
+
+        wait_until(is_told)
+        errors.append(producer.init())
+    return errors[0], errors[1]
+
+
+def test_who_has_known_version_2_goes_on_at_version_0(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "broker") as broker, BrokerClient(broker.port) as client:
+        assert after_going_back(client) == (Error.NONE, Error.NONE)
+
+
+@pytest.mark.slow
+def test_kafka_leaves_such_an_id_with_a_step_that_never_ends(tmp_path: Path) -> None:
+    """The record cannot be written without its tagged field, and the step that was to be written stays pending."""
+    with SingleKafka(jars_or_skip(NEWEST), tmp_path / "kafka") as kafka, BrokerClient(kafka.port) as client:
+        assert after_going_back(client) == (Error.UNSUPPORTED_VERSION, Error.CONCURRENT_TRANSACTIONS)
