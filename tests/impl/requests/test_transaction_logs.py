@@ -254,9 +254,8 @@ def after_going_back(client: BrokerClient) -> tuple[Error, Error]:
 
         def is_told(level: int = level) -> bool:
             told = client.call("ApiVersions", 4, client_software_name="a", client_software_version="1")
-            return {one.name: one.max_version_level for one in told.finalized_features}.get(
-                "transaction.version", 0
-            ) == level
+            levels = {one.name: one.max_version_level for one in told.finalized_features}
+            return bool(levels.get("transaction.version", 0) == level)
 
         wait_until(is_told)
         errors.append(producer.init())
