@@ -1,7 +1,7 @@
-"""`kafka-dump-log` for `.log`, `.index`, `.timeindex`, `.snapshot` and KRaft's `.checkpoint` files.
+"""`kafka-dump-log` for `.log`, `.index`, `.timeindex`, `.txnindex`, `.snapshot` and KRaft's `.checkpoint` files.
 
-**Kafka:** `org.apache.kafka.tools.DumpLogSegments`. **Leaves out:** decoders for Kafka's own topics, `.txnindex` files,
-batches before format 2, and the fields of control records other than the ends of transactions.
+**Kafka:** `org.apache.kafka.tools.DumpLogSegments`. **Leaves out:** decoders for Kafka's own topics, batches
+before format 2, and the fields of control records other than the ends of transactions.
 """
 
 import re
@@ -14,6 +14,7 @@ from kspec.impl.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader
 from kspec.impl.records.compression import NAMES, CompressionError
 from kspec.impl.records.record import RecordError, StoredRecord, records_of
 from kspec.impl.storage.disk import StorageError
+from kspec.impl.storage.index import ABORTED
 from kspec.impl.storage.producer_state import SnapshotError, from_bytes
 
 LEAST_SIZE = 14
@@ -64,6 +65,7 @@ class Dump:
             ".checkpoint": self._log,
             ".index": self._offset_index,
             ".timeindex": self._time_index,
+            ".txnindex": self._aborted,
             ".snapshot": self._snapshot,
         }
         if path.suffix not in dumps:
@@ -178,6 +180,20 @@ class Dump:
             self._times.setdefault(name, []).append((timestamp, newest))
         if before >= timestamp:
             self._order.setdefault(name, []).append((timestamp, before))
+
+    # ---- aborted transactions
+
+    def _aborted(self, path: Path) -> Iterator[str]:
+        _base_offset(path)
+        content = path.read_bytes()
+        whole = len(content) - len(content) % ABORTED.size
+        for version, producer_id, first, last, stable in ABORTED.iter_unpack(content[:whole]):
+            yield (
+                f"version: {version} producerId: {producer_id} firstOffset: {first} lastOffset: {last}"
+                f" lastStableOffset: {stable}"
+            )
+        if whole < len(content):
+            raise StorageError(f"{path} is corrupt: its length is no multiple of {ABORTED.size}")
 
     # ---- snapshots of producers
 
