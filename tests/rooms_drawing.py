@@ -57,7 +57,7 @@ BOXES = {
     "impl.coordinator": RoomBox(460, "coordinator"),
     "impl.storage": RoomBox(310, "storage"),
     "impl.trace": RoomBox(560, "trace"),
-    "impl.metadata": RoomBox(310, "metadata"),
+    "impl.metadata": RoomBox(313, "metadata"),
     "impl.dump": RoomBox(460, "dump"),
     "impl.broker": RoomBox(441, "broker"),
     "impl.requests": RoomBox(441, "requests"),
@@ -71,9 +71,10 @@ BOXES = {
     "conformance.kafka": RoomBox(110, "kafka"),
     "conformance.mirror": RoomBox(66, "mirror"),
     "conformance.world": RoomBox(66, "world"),
+    "conformance.quorum": RoomBox(63, "quorum"),
     "conformance.story": RoomBox(66, "story"),
     "conformance.wire": RoomBox(110, "wire"),
-    "conformance.targets": RoomBox(180, "targets"),
+    "conformance.targets": RoomBox(188, "targets"),
     "conformance.cluster": RoomBox(191, "cluster"),
 }
 PARTS_OF_VALUES = ("spec.step", "spec.metadata", "spec.mutation", "spec.claims")

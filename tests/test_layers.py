@@ -240,6 +240,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "conformance.wire",
     ),
     "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.metadata", "conformance.kafka"),
+    "conformance.quorum": ("spec.*", "model_check.*", "impl.wire", "conformance.kafka"),
     "conformance.story": (
         "spec.*",
         "model_check.*",

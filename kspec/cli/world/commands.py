@@ -14,6 +14,7 @@ from kspec.cli.terminal.help import ModelCommand
 from kspec.cli.terminal.output import OutputFolder
 from kspec.cli.world.groups import groups
 from kspec.cli.world.mirror import mirror
+from kspec.cli.world.quorum import quorum
 from kspec.cli.world.score import score
 from kspec.cli.world.tested import TargetOptions, run_to_end, what_is_tested
 from kspec.model_check.core.files import write_whole
@@ -38,6 +39,7 @@ def world() -> None:
 world.add_command(mirror)
 world.add_command(score)
 world.add_command(groups)
+world.add_command(quorum)
 
 
 def _given(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,130 @@
+"""Runs of model `quorum` as steps of three voters, of which one is real.
+
+Only the names and arguments of actions are taken. A real leader appends by itself, and a real clock ends times by itself.
+So a step that the model takes may not be possible any more; it is left out, and so are appends of the real leader. A run
+ends before what is not replayed.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kspec.conformance.quorum.controller import REAL
+from kspec.conformance.quorum.moves import Append, LoseDisk, QuorumMove, Restart, TimeOut, VoterExchange, VoterRequestKind
+from kspec.conformance.quorum.runs import QuorumRun
+from kspec.conformance.quorum.voters import VOTERS, first_voters, take
+from kspec.model_check.engines.simulation.walks import trace_of, walks
+from kspec.model_check.models import MODELS
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.values import BrokerId
+
+MODEL = "quorum"
+WALK_STEPS = 60
+WALK_BOUNDS: Mapping[str, Any] = {
+    "max_epoch": 4,
+    "records": 2,
+    "restarts": 1,
+    "lost_answers": 2,
+    "without_directories": True,
+}
+"""The bounds of random walks."""
+
+WALK_WEIGHTS: Mapping[str, int] = {
+    "PreVote": 8,
+    "Vote": 8,
+    "BeginQuorumEpoch": 8,
+    "EndQuorumEpoch": 4,
+    "Append": 6,
+    "Restart": 2,
+}
+WEIGHT = 2
+"""Of every other action. Without weights most steps would be fetches of those who wait."""
+
+UNANSWERED = "Unanswered"
+
+
+class NoVotersRunError(ValueError):
+    """The run is none of three voters: one line says why."""
+
+
+def walk(seed: int, rules: QuorumProtocol, bounds: Mapping[str, Any] = WALK_BOUNDS) -> QuorumRun:
+    """A random walk of the model. Its real voter is 1, 2 or 3, by the seed."""
+    model = MODELS[MODEL].build({**bounds, "release": rules.name, "mutant": None})
+    weights = {action.name: WALK_WEIGHTS.get(action.name, WEIGHT) for action in model.actions}
+    weights |= {name: 1 for name in weights if name.endswith(UNANSWERED)}
+    (found,) = walks(model, [], seed, [0], WALK_STEPS, weights)
+    taken = [(step.action.name, step.action.args) for step in trace_of(model, found.actions) if step.action is not None]
+    run = run_of_actions(f"seed:{seed}", taken, BrokerId(1 + seed % len(VOTERS)))
+    return run._replace(steps=tuple(_telling_steps(run, rules)))
+
+
+def _telling_steps(run: QuorumRun, rules: QuorumProtocol) -> Iterator[QuorumMove]:
+    """The steps that change something, and requests to the real voter."""
+    voters = first_voters(rules)
+    for step in run.steps:
+        taken = take(voters, step)
+        is_told = isinstance(step, VoterExchange) and step.asked == REAL
+        if taken is not None and (is_told or taken.after != voters):
+            yield step
+            voters = taken.after
+
+
+def read_run(path: Path, real: int) -> QuorumRun:
+    """The run in a file: ITF, or what `kspec check quorum --json` prints. Raises: `NoVotersRunError`."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise NoVotersRunError(f"{path}: {error}") from error
+    steps = list(_steps_in(document)) if isinstance(document, dict) else []
+    if not steps:
+        raise NoVotersRunError(f"{path} has no run: it must be ITF, or what `kspec check quorum --json` prints")
+    return run_of_actions(path.name, [(step["action"], step["args"]) for step in steps], BrokerId(real))
+
+
+def _steps_in(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "states" in document:
+        yield from document["states"][1:]
+    elif document.get("model") == MODEL:
+        found = [one["trace"] for one in document.get("properties", ()) if one.get("trace")]
+        yield from (step for trace in found[:1] for step in trace[1:])
+
+
+def run_of_actions(name: str, actions: Iterable[tuple[str, Mapping[str, Any]]], real: BrokerId) -> QuorumRun:
+    """The run of these actions, up to the first that is not replayed; the real one changes names with 1."""
+    steps: list[QuorumMove] = []
+    for action, args in actions:
+        named = {key: _renamed(BrokerId(value), real) for key, value in args.items() if key in ("server", "asked")}
+        move = _move_of(action, named)
+        if move is None:
+            break
+        if not (isinstance(move, Append) and move.server == REAL):
+            steps.append(move)
+    words = (
+        f"a run of model {MODEL}, in which 1 and {real} have changed names" if real != REAL else f"a run of model {MODEL}"
+    )
+    return QuorumRun(name, words, "", tuple(steps), lambda states: True, is_free=True)
+
+
+def _renamed(one: BrokerId, real: BrokerId) -> BrokerId:
+    first = BrokerId(REAL)
+    return {real: first, first: real}.get(one, one)
+
+
+def _move_of(action: str, args: Mapping[str, BrokerId]) -> QuorumMove | None:
+    """The step of an action, `None` if it is not replayed."""
+    kinds = {kind.value: kind for kind in VoterRequestKind}
+    name = action.removesuffix(UNANSWERED)
+    if name in kinds:
+        return VoterExchange(kinds[name], args["server"], args["asked"], lost=action != name)
+    match action:
+        case "TimeOut":
+            return TimeOut(args["server"])
+        case "Restart":
+            return Restart(args["server"])
+        case "LoseDisk":
+            return LoseDisk(args["server"])
+        case "Append":
+            return Append(args["server"])
+        case _:
+            return None

@@ -1,0 +1,65 @@
+"""Steps of a run of three voters: those of model `quorum`, and requests that nobody of the three would send."""
+
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from kspec.spec.quorum.requests import QuorumRequest
+from kspec.spec.values import BrokerId
+
+
+class VoterRequestKind(Enum):
+    """The kinds of requests, which are those of Kafka's APIs."""
+
+    PRE_VOTE = "PreVote"
+    VOTE = "Vote"
+    BEGIN_QUORUM_EPOCH = "BeginQuorumEpoch"
+    END_QUORUM_EPOCH = "EndQuorumEpoch"
+    FETCH = "Fetch"
+
+
+class TimeOut(NamedTuple):
+    """The time of a voter's role is over; that of a leader, in which it has to hear of a majority."""
+
+    server: BrokerId
+
+
+class VoterExchange(NamedTuple):
+    """A voter asks another, which answers; `lost`: nobody hears the answer. `unknown`: the asked one is of a release that
+    does not know the request.
+    """
+
+    kind: VoterRequestKind
+    server: BrokerId
+    asked: BrokerId
+    lost: bool = False
+    unknown: bool = False
+
+
+class Restart(NamedTuple):
+    """A voter is killed, and starts again from its disk."""
+
+    server: BrokerId
+
+
+class LoseDisk(NamedTuple):
+    """A voter is killed, and starts again with an empty disk."""
+
+    server: BrokerId
+
+
+class Append(NamedTuple):
+    """A leader that is played appends a record."""
+
+    server: BrokerId
+
+
+class Tell(NamedTuple):
+    """Somebody sends a request to a voter, whoever he says he is."""
+
+    asked: BrokerId
+    request: QuorumRequest
+    who: str = "a stranger"
+
+
+QuorumMove: TypeAlias = TimeOut | VoterExchange | Restart | LoseDisk | Append | Tell
+"""A step of a run."""

@@ -1,0 +1,228 @@
+"""Runs with a name: findings, and candidates that are refuted."""
+
+from kspec.conformance.quorum.moves import LoseDisk, QuorumMove, Restart, Tell, TimeOut, VoterExchange, VoterRequestKind
+from kspec.conformance.quorum.runs import QuorumRun
+from kspec.conformance.quorum.voters import VOTERS, Voters
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
+from kspec.spec.messages.quorum.fetch import QuorumFetchRequest
+from kspec.spec.messages.quorum.vote import VoteRequest
+from kspec.spec.quorum.effects import IllegalState
+from kspec.spec.quorum.replica import progress_of
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
+
+ONE, TWO, THREE = VOTERS
+STRANGER = ReplicaKey(BrokerId(9))
+LATER = Epoch(1000)
+
+
+def _pre_vote(one: BrokerId, other: BrokerId) -> VoterExchange:
+    return VoterExchange(VoterRequestKind.PRE_VOTE, one, other)
+
+
+def _vote(one: BrokerId, other: BrokerId) -> VoterExchange:
+    return VoterExchange(VoterRequestKind.VOTE, one, other)
+
+
+def _begin(one: BrokerId, other: BrokerId) -> VoterExchange:
+    return VoterExchange(VoterRequestKind.BEGIN_QUORUM_EPOCH, one, other)
+
+
+def _fetch(one: BrokerId, other: BrokerId) -> VoterExchange:
+    return VoterExchange(VoterRequestKind.FETCH, one, other)
+
+
+def _elects(one: BrokerId, other: BrokerId) -> tuple[QuorumMove, ...]:
+    """One is elected by another, in a release with a pre-vote."""
+    return (TimeOut(one), _pre_vote(one, other), _vote(one, other))
+
+
+def _real_leads() -> tuple[QuorumMove, ...]:
+    """1 leads, and 2 has fetched all there is, so that the leader knows it committed."""
+    return (*_elects(ONE, TWO), _begin(ONE, TWO), _fetch(TWO, ONE), _fetch(TWO, ONE))
+
+
+def _ends(states: tuple[Voters, ...], reason: IllegalState) -> bool:
+    return any(state.of(ONE).halted == reason for state in states)
+
+
+def unseated(states: tuple[Voters, ...]) -> bool:
+    """Whether 1 led, and leads no more."""
+    led = [state.of(ONE).replica.role == VoterRole.LEADER for state in states]
+    return any(led) and not led[-1]
+
+
+def two_leaders(states: tuple[Voters, ...]) -> bool:
+    """Whether two voters led in one epoch."""
+    leading = {
+        (voter.replica.election.epoch, one)
+        for state in states
+        for one, voter in zip(VOTERS, state.voters, strict=True)
+        if voter.replica.role == VoterRole.LEADER
+    }
+    return len({epoch for epoch, _ in leading}) < len(leading)
+
+
+def leader_deposed(states: tuple[Voters, ...]) -> bool:
+    """Whether 2 led, and leads no more."""
+    led = [state.of(TWO).replica.role == VoterRole.LEADER for state in states]
+    return any(led) and not led[-1]
+
+
+def committed_by_one(states: tuple[Voters, ...]) -> bool:
+    """Whether a leader takes for committed what it knows no other voter to have."""
+    leader = states[-1].of(ONE).replica
+    ends = [progress_of(leader, ReplicaKey(other)).end_offset for other in (TWO, THREE)]
+    return leader.role == VoterRole.LEADER and max(ends) < leader.high_watermark
+
+
+CANDIDATES = (
+    QuorumRun(
+        "kept-vote",
+        "1 stands in an epoch that 2 wins, and starts again. 3 has voted, and has not heard of the leader.",
+        "the process ends",
+        (
+            TimeOut(TWO),
+            _pre_vote(TWO, THREE),
+            TimeOut(ONE),
+            _pre_vote(ONE, THREE),
+            _vote(TWO, THREE),
+            _begin(TWO, ONE),
+            _fetch(ONE, TWO),
+            Restart(ONE),
+            _vote(ONE, THREE),
+            Restart(ONE),
+            TimeOut(THREE),
+            _pre_vote(THREE, ONE),
+            _vote(ONE, THREE),
+        ),
+        lambda states: _ends(states, IllegalState.INVALID_REQUEST),
+    ),
+    QuorumRun(
+        "pre-vote-unseats",
+        "1 leads. Somebody who is no voter asks it in a later epoch whether it would vote for him.",
+        "the leader leads no more",
+        (*_real_leads(), Tell(ONE, VoteRequest(LATER, STRANGER, Epoch(0), Offset(0), is_pre_vote=True))),
+        unseated,
+        since="4.0",
+    ),
+    QuorumRun(
+        "vote-unseats",
+        "1 leads. Somebody who is no voter asks it for its vote in a later epoch.",
+        "the leader leads no more",
+        (*_real_leads(), Tell(ONE, VoteRequest(LATER, STRANGER, Epoch(0), Offset(0)))),
+        unseated,
+    ),
+    QuorumRun(
+        "begin-unseats",
+        "1 leads. Somebody says that 3 leads in a later epoch.",
+        "the leader leads no more",
+        (*_real_leads(), Tell(ONE, BeginQuorumEpochRequest(LATER, THREE))),
+        unseated,
+    ),
+    QuorumRun(
+        "fetch-unseats",
+        "1 leads. Somebody fetches from it in a later epoch.",
+        "the leader leads no more",
+        (*_real_leads(), Tell(ONE, QuorumFetchRequest(STRANGER, FetchPosition(LATER, Offset(0), Epoch(0))))),
+        unseated,
+    ),
+    QuorumRun(
+        "last-epoch",
+        "1 leads. Somebody asks it in the last epoch that there is. Its time is over, and 2 would vote for it.",
+        "the epoch after the last one is negative",
+        (
+            *_real_leads(),
+            Tell(ONE, VoteRequest(Epoch(2**31 - 1), STRANGER, Epoch(0), Offset(0))),
+            TimeOut(ONE),
+            _pre_vote(ONE, TWO),
+        ),
+        unseated,
+        departs="an epoch has 32 bits, and the rules of spec know no largest one",
+    ),
+    QuorumRun(
+        "old-voter",
+        "2 leads, and 1 is cut off from it. 1 asks 3, which knows no pre-vote.",
+        "the leader leads no more",
+        (
+            *_elects(TWO, THREE),
+            _begin(TWO, ONE),
+            _begin(TWO, THREE),
+            _fetch(ONE, TWO),
+            _fetch(THREE, TWO),
+            TimeOut(ONE),
+            VoterExchange(VoterRequestKind.PRE_VOTE, ONE, THREE, unknown=True),
+            _vote(ONE, TWO),
+        ),
+        leader_deposed,
+        since="4.0",
+        old=frozenset({THREE}),
+    ),
+    QuorumRun(
+        "new-voter",
+        "The control of old-voter: 3 knows the pre-vote, and has a leader.",
+        "the leader leads no more",
+        (
+            *_elects(TWO, THREE),
+            _begin(TWO, ONE),
+            _begin(TWO, THREE),
+            _fetch(ONE, TWO),
+            _fetch(THREE, TWO),
+            TimeOut(ONE),
+            _pre_vote(ONE, THREE),
+            _pre_vote(ONE, TWO),
+            _fetch(ONE, TWO),
+        ),
+        leader_deposed,
+        since="4.0",
+    ),
+    QuorumRun(
+        "lost-disk",
+        "1 votes, loses its disk, and votes again in the same epoch (kraft.version 0).",
+        "an epoch has two leaders",
+        (
+            TimeOut(TWO),
+            _pre_vote(TWO, ONE),
+            TimeOut(THREE),
+            _pre_vote(THREE, ONE),
+            _vote(TWO, ONE),
+            LoseDisk(ONE),
+            _vote(THREE, ONE),
+        ),
+        two_leaders,
+    ),
+    QuorumRun(
+        "goes-back",
+        "1 leads, and 2 has all records. 2 loses its disk, and fetches from the start.",
+        "the leader takes for committed what it knows nobody else to have",
+        (*_real_leads(), LoseDisk(TWO), _fetch(TWO, ONE), _fetch(TWO, ONE)),
+        committed_by_one,
+    ),
+    QuorumRun(
+        "lost-leader",
+        "1 leads, and starts again with an empty disk. 2 says that 1 leads.",
+        "the process ends",
+        (*_real_leads(), LoseDisk(ONE), _fetch(ONE, TWO)),
+        lambda states: _ends(states, IllegalState.NOT_LEADER),
+    ),
+    QuorumRun(
+        "another-leader",
+        "1 follows 2. Somebody says that 3 leads in the same epoch.",
+        "the process ends",
+        (*_elects(TWO, THREE), _begin(TWO, ONE), Tell(ONE, BeginQuorumEpochRequest(Epoch(1), THREE))),
+        lambda states: _ends(states, IllegalState.TWO_LEADERS),
+    ),
+)
+"""Each by the rules of 4.4; a release without a pre-vote leaves those steps out."""
+
+
+def for_release(run: QuorumRun, *, asks_before: bool) -> QuorumRun:
+    """A run without the steps that a release without a pre-vote does not have."""
+    if asks_before:
+        return run
+    steps = [step for step in run.steps if not (isinstance(step, VoterExchange) and step.kind == VoterRequestKind.PRE_VOTE)]
+    return run._replace(steps=tuple(steps), old=frozenset())
+
+
+NAMED = {run.name: run for run in CANDIDATES}

@@ -1,0 +1,213 @@
+"""Requests and answers of voters in words of `spec`, and on the wire, in the newest version that a release has.
+
+Directories stay out: the voters are those of `controller.quorum.voters`, which knows none.
+"""
+
+from typing import Any, NamedTuple
+
+from kspec.conformance.kafka.codec import Codec, batches_in
+from kspec.conformance.kafka.process import CLUSTER_ID
+from kspec.impl.wire.values import Message
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
+from kspec.spec.quorum.effects import QuorumAnswer
+from kspec.spec.quorum.requests import QuorumRequest
+from kspec.spec.values import (
+    NO_REPLICA,
+    UNDEFINED_EPOCH_END,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    Offset,
+    Record,
+    ReplicaKey,
+)
+
+TOPIC = "__cluster_metadata"
+TOPIC_ID = bytes(15) + b"\1"
+FETCH_BYTES = 1 << 22
+TELLS_HIGH_WATERMARK = 18
+"""The first version of Fetch in which a follower tells its high watermark."""
+
+SINCE_PRE_VOTE = 2
+"""The first version of Vote that may ask before an election."""
+
+
+class OutgoingRequest(NamedTuple):
+    """A request as it is sent."""
+
+    api: str
+    version: int
+    message: Message
+
+
+def _topics(fields: dict[str, Any]) -> list[Message]:
+    return [Message(topic_name=TOPIC, partitions=[Message(partition_index=0, **fields)])]
+
+
+def on_the_wire(codec: Codec, request: QuorumRequest, wait_ms: int = 0) -> OutgoingRequest:
+    """A request as a voter of the release sends it; `wait_ms`: how long a fetch may wait for news."""
+    match request:
+        case VoteRequest():
+            return _vote_on_the_wire(codec, request)
+        case BeginQuorumEpochRequest(epoch, leader, voter):
+            fields = {"leader_id": leader, "leader_epoch": epoch}
+            message = Message(cluster_id=CLUSTER_ID, voter_id=voter.id, topics=_topics(fields), leader_endpoints=[])
+            return OutgoingRequest("BeginQuorumEpoch", codec.versions("BeginQuorumEpoch").last, message)
+        case EndQuorumEpochRequest(epoch, leader, successors):
+            candidates = [Message(candidate_id=one.id, candidate_directory_id=bytes(16)) for one in successors]
+            told = {"leader_id": leader, "leader_epoch": epoch, "preferred_candidates": candidates}
+            message = Message(cluster_id=CLUSTER_ID, topics=_topics(told), leader_endpoints=[])
+            return OutgoingRequest("EndQuorumEpoch", codec.versions("EndQuorumEpoch").last, message)
+        case QuorumFetchRequest():
+            return _fetch_on_the_wire(codec, request, wait_ms)
+
+
+def _vote_on_the_wire(codec: Codec, request: VoteRequest) -> OutgoingRequest:
+    version = codec.versions("Vote").last
+    knows = version >= SINCE_PRE_VOTE
+    who = "replica" if knows else "candidate"
+    fields: dict[str, Any] = {
+        f"{who}_epoch": request.epoch,
+        f"{who}_id": request.replica.id,
+        "last_offset_epoch": request.last_epoch,
+        "last_offset": request.end_offset,
+    }
+    if knows:
+        fields["pre_vote"] = request.is_pre_vote
+    assert knows or not request.is_pre_vote, "the release knows no pre-vote"
+    return OutgoingRequest(
+        "Vote", version, Message(cluster_id=CLUSTER_ID, voter_id=request.voter.id, topics=_topics(fields))
+    )
+
+
+def _fetch_on_the_wire(codec: Codec, request: QuorumFetchRequest, wait_ms: int) -> OutgoingRequest:
+    version, fetch = codec.versions("Fetch").last, request.fetch
+    fields: dict[str, Any] = {
+        "partition": 0,
+        "current_leader_epoch": fetch.current_leader_epoch,
+        "fetch_offset": fetch.fetch_offset,
+        "last_fetched_epoch": fetch.last_fetched_epoch,
+        "partition_max_bytes": FETCH_BYTES,
+    }
+    if version >= TELLS_HIGH_WATERMARK:
+        fields["high_watermark"] = request.high_watermark
+    message = Message(
+        cluster_id=CLUSTER_ID,
+        replica_state=Message(replica_id=request.replica.id, replica_epoch=-1),
+        max_wait_ms=wait_ms,
+        topics=[Message(topic_id=TOPIC_ID, partitions=[Message(**fields)])],
+    )
+    return OutgoingRequest("Fetch", version, message)
+
+
+def request_in_words_of_spec(api: str, version: int, message: Message) -> QuorumRequest | None:
+    """A request of a real voter, `None` if it is none of the quorum's."""
+    match api:
+        case "Vote":
+            part = message.topics[0].partitions[0]
+            who = "replica" if hasattr(part, "replica_id") else "candidate"
+            return VoteRequest(
+                Epoch(getattr(part, f"{who}_epoch")),
+                ReplicaKey(BrokerId(getattr(part, f"{who}_id"))),
+                Epoch(part.last_offset_epoch),
+                Offset(part.last_offset),
+                _voter(message),
+                version >= SINCE_PRE_VOTE and part.pre_vote,
+            )
+        case "BeginQuorumEpoch":
+            part = message.topics[0].partitions[0]
+            return BeginQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), _voter(message))
+        case "EndQuorumEpoch":
+            part = message.topics[0].partitions[0]
+            successors = tuple(ReplicaKey(BrokerId(one.candidate_id)) for one in part.preferred_candidates)
+            return EndQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), successors)
+        case "Fetch":
+            part = message.topics[0].partitions[0]
+            position = FetchPosition(
+                Epoch(part.current_leader_epoch), Offset(part.fetch_offset), Epoch(part.last_fetched_epoch)
+            )
+            told = Offset(part.high_watermark) if version >= TELLS_HIGH_WATERMARK else UNKNOWN_OFFSET
+            return QuorumFetchRequest(ReplicaKey(BrokerId(message.replica_state.replica_id)), position, told)
+        case _:
+            return None
+
+
+def _voter(message: Message) -> ReplicaKey:
+    return NO_REPLICA if message.voter_id < 0 else ReplicaKey(BrokerId(message.voter_id))
+
+
+def as_told(request: QuorumRequest, version: int) -> QuorumRequest:
+    """A request as far as a version of its API tells it."""
+    if isinstance(request, QuorumFetchRequest) and version < TELLS_HIGH_WATERMARK:
+        return QuorumFetchRequest(request.replica, request.fetch)
+    return request
+
+
+# ---- answers
+
+
+def answer_on_the_wire(answer: QuorumAnswer, records: bytes = b"") -> Message:
+    """An answer of a played voter; `records` are the batches of an answer to a fetch."""
+    if isinstance(answer, QuorumFetchResponse):
+        return _fetch_answer_on_the_wire(answer, records)
+    fields: dict[str, Any] = {
+        "error_code": answer.error.value,
+        "leader_id": answer.leader,
+        "leader_epoch": answer.epoch,
+    }
+    if isinstance(answer, VoteResponse):
+        fields["vote_granted"] = answer.is_granted
+    return Message(error_code=0, topics=_topics(fields))
+
+
+def _fetch_answer_on_the_wire(answer: QuorumFetchResponse, records: bytes) -> Message:
+    fields: dict[str, Any] = {
+        "partition_index": 0,
+        "error_code": answer.error.value,
+        "high_watermark": answer.high_watermark,
+        "log_start_offset": 0,
+        "current_leader": Message(leader_id=answer.leader, leader_epoch=answer.epoch),
+        "records": records,
+    }
+    if answer.diverging != UNDEFINED_EPOCH_END:
+        fields["diverging_epoch"] = Message(epoch=answer.diverging.leader_epoch, end_offset=answer.diverging.end_offset)
+    return Message(error_code=0, responses=[Message(topic_id=TOPIC_ID, partitions=[Message(**fields)])])
+
+
+def answer_in_words_of_spec(api: str, message: Message) -> QuorumAnswer:
+    """An answer of a real voter. An error for the whole request counts as one for the partition."""
+    if api == "Fetch":
+        return _fetch_answer_in_words_of_spec(message)
+    part = message.topics[0].partitions[0]
+    error, epoch, leader = Error(part.error_code), Epoch(part.leader_epoch), BrokerId(part.leader_id)
+    match api:
+        case "Vote":
+            return VoteResponse(error, epoch, leader, part.vote_granted)
+        case "BeginQuorumEpoch":
+            return BeginQuorumEpochResponse(error, epoch, leader)
+        case _:
+            return EndQuorumEpochResponse(error, epoch, leader)
+
+
+def _fetch_answer_in_words_of_spec(message: Message) -> QuorumFetchResponse:
+    part = message.responses[0].partitions[0]
+    error, leader = Error(part.error_code), part.current_leader
+    epoch, leader_id = Epoch(leader.leader_epoch), BrokerId(leader.leader_id)
+    if error != Error.NONE:
+        return QuorumFetchResponse(error, epoch, leader_id)
+    diverging = UNDEFINED_EPOCH_END
+    if part.diverging_epoch is not None and part.diverging_epoch.epoch >= 0:
+        diverging = EpochEndOffset(Epoch(part.diverging_epoch.epoch), Offset(part.diverging_epoch.end_offset))
+    records = tuple(record_epochs(bytes(part.records or b"")))
+    return QuorumFetchResponse(error, epoch, leader_id, records, Offset(part.high_watermark), diverging)
+
+
+def record_epochs(batches: bytes) -> list[Record]:
+    """The records in batches, as far as the quorum looks at them: their epochs."""
+    return [Record(0, Epoch(header.leader_epoch)) for header, records in batches_in(batches) for _ in records]

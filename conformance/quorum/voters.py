@@ -1,0 +1,214 @@
+"""Three voters by the handlers of `spec/quorum`, and what a step makes of them.
+
+Time is a choice, as in model `quorum`: whoever has fetched has done so long ago.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kspec.conformance.quorum.moves import (
+    Append,
+    LoseDisk,
+    QuorumMove,
+    Restart,
+    Tell,
+    TimeOut,
+    VoterExchange,
+    VoterRequestKind,
+)
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
+from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
+from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
+from kspec.spec.quorum.effects import Halt, IllegalState, QuorumAnswer
+from kspec.spec.quorum.elections import on_timeout
+from kspec.spec.quorum.leading import append, on_check_quorum
+from kspec.spec.quorum.messages import handle_answer, handle_request
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.quorum.replica import NO_ELECTION, ElectionState, QuorumReplica, QuorumServer, QuorumSettings
+from kspec.spec.quorum.requests import QuorumRequest, requests_of
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.voters import fixed_voters
+from kspec.spec.quorum.starting import start
+from kspec.spec.quorum.transitions import QuorumStep
+from kspec.spec.releases.quorum import QUORUM_NEXT, QUORUM_RELEASES
+from kspec.spec.step import Reply, Send
+from kspec.spec.values import NO_DIRECTORY, NO_EPOCH, BrokerId, Error, MonotonicMs, Record, ReplicaKey
+
+NOW = MonotonicMs(1_000_000)
+LONG_AGO = MonotonicMs(0)
+VOTERS = tuple(BrokerId(number) for number in (1, 2, 3))
+APPENDED = 1
+"""The value of a record that a played leader appends."""
+
+KINDS = {
+    VoterRequestKind.BEGIN_QUORUM_EPOCH: BeginQuorumEpochRequest,
+    VoterRequestKind.END_QUORUM_EPOCH: EndQuorumEpochRequest,
+}
+
+
+class QuorumVoter(NamedTuple):
+    """A voter: its replica, and why it has stopped for good, if it has."""
+
+    replica: QuorumReplica[RecordLog]
+    halted: IllegalState | None = None
+
+
+class Voters(NamedTuple):
+    """The voters, by the rules of a release. They know each other by configuration, and no directories."""
+
+    protocol: QuorumProtocol
+    voters: tuple[QuorumVoter, ...]
+
+    def of(self, one: BrokerId) -> QuorumVoter:
+        """A voter by its id."""
+        return self.voters[one - 1]
+
+    def replaced(self, one: BrokerId, voter: QuorumVoter) -> "Voters":
+        """The voters with another state of one."""
+        return self._replace(voters=tuple(voter if number == one else self.of(number) for number in VOTERS))
+
+    def server(self, one: BrokerId) -> QuorumServer:
+        """The server of a voter."""
+        return QuorumServer(self.protocol, QuorumSettings(), one)
+
+
+class VotersStep(NamedTuple):
+    """A step: the voters after it, and the request and the answer that went over the network, if any."""
+
+    after: Voters
+    request: QuorumRequest | None = None
+    answer: QuorumAnswer | None = None
+
+
+def rules_of(kafka: str) -> QuorumProtocol:
+    """The rules of a release of Kafka, such as `4.4.0`: those of the newest entry in `spec` that is not newer.
+
+    3.9.1 and later of that series have the one rule of 4.1 (KAFKA-18723).
+    """
+    released = [rules for rules in QUORUM_RELEASES if rules is not QUORUM_NEXT]
+    return [rules for rules in released if _numbers(rules.name) <= _numbers(kafka)][-1]
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
+
+
+def first_voters(protocol: QuorumProtocol) -> Voters:
+    """The voters as they start with empty disks."""
+    blank = Voters(protocol, ())
+    return blank._replace(voters=tuple(_started(blank, one, EMPTY_LOG, NO_ELECTION) for one in VOTERS))
+
+
+def _started(voters: Voters, one: BrokerId, log: RecordLog, election: ElectionState) -> QuorumVoter:
+    everybody = fixed_voters(frozenset(ReplicaKey(other) for other in VOTERS))
+    step = start(voters.server(one), log, election, NO_DIRECTORY, everybody)
+    return _after(QuorumVoter(step.state), step)
+
+
+def _after(before: QuorumVoter, step: QuorumStep[RecordLog]) -> QuorumVoter:
+    reasons = [effect.reason for effect in step.effects if isinstance(effect, Halt)]
+    known = frozenset(one._replace(last_fetch_ms=LONG_AGO) for one in step.state.progress)
+    return QuorumVoter(step.state._replace(progress=known), reasons[0] if reasons else before.halted)
+
+
+def _answer_in(step: QuorumStep[RecordLog], voter: QuorumVoter) -> QuorumAnswer | None:
+    answers = [effect.message for effect in step.effects if isinstance(effect, Reply)]
+    return answers[-1] if answers and voter.halted is None else None
+
+
+def request_of(voters: Voters, one: BrokerId, other: BrokerId, kind: VoterRequestKind) -> QuorumRequest | None:
+    """The request of a kind that a voter would send another one now."""
+    if voters.of(one).halted is not None:
+        return None
+    asked = requests_of(voters.server(one), voters.of(one).replica, NOW)
+    found = next((send.message for send in asked if send.to == other), None)
+    return found if found is not None and kind_of(found) == kind else None
+
+
+def kind_of(request: QuorumRequest) -> VoterRequestKind:
+    """The kind of a request."""
+    if isinstance(request, VoteRequest):
+        return VoterRequestKind.PRE_VOTE if request.is_pre_vote else VoterRequestKind.VOTE
+    return next((kind for kind, of in KINDS.items() if isinstance(request, of)), VoterRequestKind.FETCH)
+
+
+def take(voters: Voters, move: QuorumMove) -> VotersStep | None:
+    """A step, `None` if it is not possible by the rules."""
+    match move:
+        case TimeOut(server):
+            return _timed_out(voters, server)
+        case VoterExchange():
+            return _asked(voters, move)
+        case Restart(server):
+            replica = voters.of(server).replica
+            log = replica.local.log._replace(opened_epoch=NO_EPOCH)
+            return VotersStep(voters.replaced(server, _started(voters, server, log, replica.election)))
+        case LoseDisk(server):
+            return VotersStep(voters.replaced(server, _started(voters, server, EMPTY_LOG, NO_ELECTION)))
+        case Append(server):
+            return _appended(voters, server, (Record(APPENDED, NO_EPOCH),))
+        case Tell(asked, request):
+            after, answer = handled(voters, asked, request)
+            return VotersStep(after, request, answer)
+
+
+def _timed_out(voters: Voters, one: BrokerId) -> VotersStep | None:
+    before = voters.of(one)
+    ends = on_check_quorum if before.replica.role == VoterRole.LEADER else on_timeout
+    step = ends(voters.server(one), before.replica, NOW)
+    if before.halted is not None or step.state is before.replica:
+        return None
+    return VotersStep(voters.replaced(one, _after(before, step)))
+
+
+def by_the_clock(voters: Voters, one: BrokerId, most: int) -> Iterator[Voters]:
+    """The voters as they are, and as they are once and again after the time of one of them is over."""
+    taken: VotersStep | None = VotersStep(voters)
+    for _ in range(most + 1):
+        if taken is None:
+            return
+        yield taken.after
+        taken = _timed_out(taken.after, one)
+
+
+def _appended(voters: Voters, one: BrokerId, records: tuple[Record, ...]) -> VotersStep | None:
+    before = voters.of(one)
+    if before.halted is not None or before.replica.role != VoterRole.LEADER:
+        return None
+    step = append(voters.server(one), before.replica, tuple(records), NOW)
+    return VotersStep(voters.replaced(one, _after(before, step)))
+
+
+def with_appended(voters: Voters, one: BrokerId, count: int) -> Voters:
+    """The voters after a leader has appended so many records by itself."""
+    taken = _appended(voters, one, (Record(APPENDED, NO_EPOCH),) * count) if count else None
+    return voters if taken is None else taken.after
+
+
+def handled(voters: Voters, asked: BrokerId, request: QuorumRequest) -> tuple[Voters, QuorumAnswer | None]:
+    """The voters after a request to one of them, and its answer, none if it has stopped."""
+    before = voters.of(asked)
+    step = handle_request(voters.server(asked), before.replica, request, NOW)
+    after = _after(before, step)
+    return voters.replaced(asked, after), _answer_in(step, after)
+
+
+def heard(voters: Voters, one: BrokerId, asked: BrokerId, request: QuorumRequest, answer: QuorumAnswer) -> Voters:
+    """The voters after one has heard the answer to its request."""
+    before = voters.of(one)
+    step = handle_answer(voters.server(one), before.replica, Send(asked, request), answer, True, NOW)
+    return voters.replaced(one, _after(before, step))
+
+
+def _asked(voters: Voters, ask: VoterExchange) -> VotersStep | None:
+    request = request_of(voters, ask.server, ask.asked, ask.kind)
+    if request is None or voters.of(ask.asked).halted is not None:
+        return None
+    if ask.unknown:
+        refused = VoteResponse(Error.UNSUPPORTED_VERSION, NO_EPOCH)
+        return VotersStep(heard(voters, ask.server, ask.asked, request, refused), request)
+    after, answer = handled(voters, ask.asked, request)
+    if answer is None or ask.lost:
+        return VotersStep(after, request, answer)
+    return VotersStep(heard(after, ask.server, ask.asked, request, answer), request, answer)

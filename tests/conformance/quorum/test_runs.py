@@ -1,0 +1,133 @@
+"""Runs of three voters by the rules of each release, without a real controller."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kspec.conformance.quorum.from_model import NoVotersRunError, read_run, run_of_actions, walk
+from kspec.conformance.quorum.moves import Append, LoseDisk, Restart, TimeOut, VoterExchange, VoterRequestKind
+from kspec.conformance.quorum.named import CANDIDATES, NAMED, ONE, THREE, TWO, for_release
+from kspec.conformance.quorum.power import answers_before_flush
+from kspec.conformance.quorum.runs import move_in_words, states_in
+from kspec.conformance.quorum.voters import by_the_clock, first_voters, rules_of, take
+from kspec.model_check.models import MODELS
+from kspec.spec.quorum.effects import IllegalState
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.releases.quorum import QUORUM_3_9, QUORUM_4_1, QUORUM_4_2, QUORUM_NEXT, QUORUM_RELEASES
+from kspec.spec.values import BrokerId
+
+HOLDS = {
+    "kept-vote": ("4.0", "4.1", "4.2"),
+    "pre-vote-unseats": ("4.0", "4.1", "4.2", "next"),
+    "vote-unseats": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "begin-unseats": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "fetch-unseats": (),
+    "last-epoch": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "old-voter": ("4.0", "4.1", "4.2", "next"),
+    "new-voter": (),
+    "lost-disk": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "goes-back": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "lost-leader": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "another-leader": ("3.9", "4.0", "4.1", "4.2", "next"),
+}
+"""The releases in which each run comes to what it claims."""
+
+
+def test_what_a_run_comes_to_depends_on_the_release() -> None:
+    releases = [one for one in QUORUM_RELEASES if one.name in ("3.9", "4.0", "4.1", "4.2", "next")]
+    found = {}
+    for run in CANDIDATES:
+        there = [one for one in releases if not (run.since and one is QUORUM_3_9)]
+        runs = {one.name: for_release(run, asks_before=one is not QUORUM_3_9) for one in there}
+        found[run.name] = tuple(one.name for one in there if run.holds(states_in(runs[one.name], one)))
+    assert found == HOLDS
+
+
+def test_the_rules_of_a_release_are_the_newest_that_are_not_newer() -> None:
+    assert [rules_of(kafka).name for kafka in ("3.9.2", "4.1.1", "4.4.0")] == ["3.9", "4.1", "4.2"]
+
+
+def test_by_the_rules_of_next_nobody_stops_and_the_flush_comes_first() -> None:
+    states = states_in(NAMED["kept-vote"], QUORUM_NEXT)
+    assert states[8].of(ONE).replica.role == VoterRole.FOLLOWER
+    assert all(state.of(ONE).halted is None for state in states)
+    assert [answers_before_flush(one) for one in (QUORUM_3_9, QUORUM_4_2, QUORUM_NEXT)] == [True, True, False]
+
+
+def test_no_other_voter_can_be_elected_while_the_loser_stops_at_each_start() -> None:
+    """3 has no record of the epoch, so 1 refuses it; and 1 stops when it asks 3. The winner's disk is gone."""
+    run, states = NAMED["kept-vote"], states_in(NAMED["kept-vote"], QUORUM_4_2)
+    assert [state.of(ONE).halted for state in states if state.of(ONE).halted] == [IllegalState.INVALID_REQUEST] * 2
+    refused = take(states[11], run.steps[11])
+    assert refused is not None
+    assert not getattr(refused.answer, "is_granted", True)
+
+
+def test_the_clock_takes_a_voter_through_its_roles_and_deposes_a_leader_that_nobody_fetches_from() -> None:
+    roles = [voters.of(ONE).replica.role.value for voters in by_the_clock(first_voters(QUORUM_4_1), ONE, 3)]
+    assert roles == ["unattached", "prospective", "unattached", "prospective"]
+    leading = states_in(NAMED["goes-back"], QUORUM_4_1)[3]
+    assert leading.of(ONE).replica.role == VoterRole.LEADER
+    deposed = take(leading, TimeOut(ONE))
+    assert deposed is not None
+    assert deposed.after.of(ONE).replica.role == VoterRole.RESIGNED
+
+
+def test_a_run_of_the_model_is_one_of_three_voters_and_the_real_one_is_number_one() -> None:
+    actions = [
+        ("TimeOut", {"server": 2}),
+        ("PreVote", {"server": 2, "asked": 1}),
+        ("VoteUnanswered", {"server": 2, "asked": 3}),
+        ("Append", {"server": 2}),
+        ("Append", {"server": 1}),
+        ("Restart", {"server": 1}),
+        ("LoseDisk", {"server": 3}),
+        ("LosePower", {"server": 2, "kept": 0}),
+        ("TimeOut", {"server": 3}),
+    ]
+    run = run_of_actions("a run", actions, BrokerId(2))
+    assert run.steps == (
+        TimeOut(ONE),
+        VoterExchange(VoterRequestKind.PRE_VOTE, ONE, TWO),
+        VoterExchange(VoterRequestKind.VOTE, ONE, THREE, lost=True),
+        Append(TWO),
+        Restart(TWO),
+        LoseDisk(THREE),
+    )
+    assert [move_in_words(step) for step in run.steps][2] == "1 asks 3: Vote, and the answer is lost"
+
+
+def test_walks_are_the_same_for_the_same_seed_and_every_step_of_theirs_is_possible() -> None:
+    rules = rules_of("4.4.0")
+    for seed in range(4):
+        run = walk(seed, rules)
+        assert run.steps == walk(seed, rules).steps
+        assert len(states_in(run, rules)) == len(run.steps) + 1 > 10
+
+
+def test_what_check_prints_is_a_run(tmp_path: Path) -> None:
+    trace = [
+        {"action": None, "args": {}},
+        {"action": "TimeOut", "args": {"server": 1}},
+        {"action": "PreVote", "args": {"server": 1, "asked": 2}},
+    ]
+    file = tmp_path / "found.json"
+    file.write_text(json.dumps({"model": "quorum", "properties": [{"trace": None}, {"trace": trace}]}))
+    assert read_run(file, 1).steps == (TimeOut(ONE), VoterExchange(VoterRequestKind.PRE_VOTE, ONE, TWO))
+    itf = tmp_path / "found.itf.json"
+    states = [{"action": "init"}, {"action": "TimeOut", "args": {"server": 3}}]
+    itf.write_text(json.dumps({"vars": [], "states": states}))
+    assert read_run(itf, 3).steps == (TimeOut(ONE),)
+    for content in ("[]", "{", '{"model": "kafka", "properties": []}'):
+        file.write_text(content)
+        with pytest.raises(NoVotersRunError):
+            read_run(file, 1)
+
+
+def test_every_action_of_the_model_that_is_not_replayed_is_known() -> None:
+    model = MODELS["quorum"].build({"restarts": 1, "power_losses": 1, "wipes": 1, "resignations": 1, "lost_answers": 1})
+    names = {action.name for action in model.actions}
+    some = {"server": BrokerId(2), "asked": BrokerId(3)}
+    left_out = {name for name in names if not run_of_actions("", [(name, some)], BrokerId(1)).steps}
+    assert left_out == {"Resign", "LosePower", "LosePowerWhileAppending", "LosePowerAfterAnswer"}
