@@ -233,12 +233,14 @@ def _epochs_of(folder: PartitionFolder, segments: list[Segment], start: Offset) 
 
 def _mend_aborted(folder: PartitionFolder, segments: list[Segment], first_unflushed: int, log_start: Offset) -> None:
     """Make indexes of aborted transactions anew: where batches were checked, and where one cannot be right."""
-    wrong = list(range(first_unflushed, len(segments)))
+    checked = range(first_unflushed, len(segments))
+    wrong = [number for number in checked if segments[number].has_markers or segments[number].aborted.exists]
     for number, segment in enumerate(segments[:first_unflushed]):
         if segment.aborted.is_damaged(segment.base_offset, segment.next_offset):
             LOGGER.warning("%s is made anew: an entry, or its length, is impossible", segment.aborted.path)
             wrong.append(number)
-    folder.index_aborted(segments, wrong, log_start)
+    if wrong:
+        folder.index_aborted(segments, wrong, log_start)
 
 
 def segment_of(segments: list[Segment], offset: Offset) -> int:

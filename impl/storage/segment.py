@@ -100,6 +100,8 @@ class Segment:
         self.offsets = OffsetIndex(disk, self.paths[1], base_offset, create=True)
         self.times = TimeIndex(disk, self.paths[2], base_offset, create=True)
         self.aborted = AbortedIndex(disk, f"{path}.txnindex{suffix}")
+        self.has_markers = False
+        """Whether a check of all batches has met a marker."""
         self._next_offset = base_offset if create else None
         self._first_timestamp = int(NO_TIMESTAMP)
         self._max_timestamp: tuple[int, Offset] | None = (NO_TIMESTAMP, base_offset) if create else None
@@ -450,6 +452,7 @@ class Segment:
                 batch = self.log.read(header.position, size)
                 if len(batch) != size or not is_intact(batch, header, position=0):
                     break
+                self.has_markers |= header.control
                 valid, following = header.position + size, self._note(header)
                 yield header
         except InvalidSegmentError:
