@@ -22,7 +22,7 @@ SMALL = LogConfig(segment_bytes=220, index_interval_bytes=0, producer_id_expirat
 """Three batches fill a segment."""
 
 
-class Writer:
+class LogWriter:
     """A leader's log in files, as its broker writes it."""
 
     def __init__(self, config: LogConfig = SMALL) -> None:
@@ -68,7 +68,7 @@ def indexed(files: PartitionFiles) -> list[AbortedTransaction]:
     return list(files.aborted(Offset(0)))
 
 
-def two_of_three_aborted(writer: Writer) -> None:
+def two_of_three_aborted(writer: LogWriter) -> None:
     """Transactions over several segments: of ONE aborted, of TWO committed, of ONE aborted, of TWO open."""
     for _ in range(3):
         writer.write(ONE)
@@ -89,7 +89,7 @@ EXPECTED = [
 
 
 def test_what_is_aborted_is_noted_in_the_segment_of_its_marker() -> None:
-    writer = Writer()
+    writer = LogWriter()
     two_of_three_aborted(writer)
     files = writer.files
     assert len(files.segments) > 3
@@ -106,7 +106,7 @@ def test_what_is_aborted_is_noted_in_the_segment_of_its_marker() -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_start_knows_what_was_known(clean: bool) -> None:
-    writer = Writer()
+    writer = LogWriter()
     two_of_three_aborted(writer)
     before = writer.files.transactions()
     files = writer.again(clean)
@@ -121,7 +121,7 @@ def test_a_start_knows_what_was_known(clean: bool) -> None:
 
 @pytest.mark.parametrize("damage", ["gone", "emptied", "cut", "garbage", "another version"])
 def test_after_a_kill_the_index_is_made_anew_from_the_batches(damage: str) -> None:
-    writer = Writer(LogConfig())
+    writer = LogWriter(LogConfig())
     two_of_three_aborted(writer)
     _damage(writer.disk, f"/d/t-0/{0:020d}.txnindex", damage)
     assert indexed(writer.again(clean=False)) == EXPECTED
@@ -129,7 +129,7 @@ def test_after_a_kill_the_index_is_made_anew_from_the_batches(damage: str) -> No
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "another version", "of another segment"])
 def test_an_index_that_cannot_be_right_is_made_anew_after_a_clean_stop_too(damage: str) -> None:
-    writer = Writer()
+    writer = LogWriter()
     two_of_three_aborted(writer)
     writer.directory.close({}, None)
     paths = [f"/d/t-0/{name}" for name in writer.disk.listdir("/d/t-0") if name.endswith(".txnindex")]
@@ -157,7 +157,7 @@ def _damage(disk: SimulatedDisk, path: str, how: str) -> None:
 
 @pytest.mark.parametrize("offset", range(1, 16))
 def test_a_truncation_leaves_what_a_log_of_that_length_has(offset: int) -> None:
-    writer, shorter = Writer(), Writer()
+    writer, shorter = LogWriter(), LogWriter()
     two_of_three_aborted(writer)
     two_of_three_aborted(shorter)
     writer.files.truncate_to(Offset(offset))
@@ -172,7 +172,7 @@ def test_a_truncation_leaves_what_a_log_of_that_length_has(offset: int) -> None:
 
 
 def test_deletion_takes_the_index_with_its_segment() -> None:
-    writer = Writer()
+    writer = LogWriter()
     two_of_three_aborted(writer)
     writer.files.start_at(Offset(9), at_ms(0))
     assert indexed(writer.files) == EXPECTED[1:]
@@ -183,7 +183,7 @@ def test_deletion_takes_the_index_with_its_segment() -> None:
 
 
 def test_an_open_transaction_does_not_expire() -> None:
-    writer = Writer()
+    writer = LogWriter()
     writer.write(ONE)
     writer.write(TWO)
     writer.end(TWO, committed=False)
@@ -218,13 +218,13 @@ def kinds(files: PartitionFiles) -> list[tuple[int, str]]:
     return found
 
 
-def fill(writer: Writer, keys: Iterable[bytes]) -> None:
+def fill(writer: LogWriter, keys: Iterable[bytes]) -> None:
     for key in keys:
         writer.plain(key)
 
 
 def test_aborted_records_go_and_then_their_marker() -> None:
-    writer = Writer(COMPACTED)
+    writer = LogWriter(COMPACTED)
     writer.write(ONE, b"a")
     writer.end(ONE, committed=True)
     writer.write(ONE, b"a")
@@ -250,7 +250,7 @@ def test_aborted_records_go_and_then_their_marker() -> None:
 
 
 def test_a_record_of_an_aborted_transaction_is_not_the_last_of_its_key() -> None:
-    writer = Writer(COMPACTED)
+    writer = LogWriter(COMPACTED)
     writer.plain(b"a")
     writer.write(ONE, b"a")
     writer.end(ONE, committed=False)
@@ -260,7 +260,7 @@ def test_a_record_of_an_aborted_transaction_is_not_the_last_of_its_key() -> None
 
 
 def test_the_last_batch_of_a_producer_is_emptied_and_keeps_its_marker() -> None:
-    writer = Writer(COMPACTED)
+    writer = LogWriter(COMPACTED)
     writer.write(ONE, b"a")
     writer.end(ONE, committed=False)
     fill(writer, [b"x", b"y", b"z", b"u"])
@@ -274,7 +274,7 @@ def test_the_last_batch_of_a_producer_is_emptied_and_keeps_its_marker() -> None:
 
 
 def test_a_marker_alone_tells_of_its_producer() -> None:
-    writer = Writer(COMPACTED)
+    writer = LogWriter(COMPACTED)
     writer.end(ONE, committed=True, epoch=7)
     fill(writer, [b"x", b"y", b"z", b"u"])
     for now in (10, 200, 400):
@@ -284,7 +284,7 @@ def test_a_marker_alone_tells_of_its_producer() -> None:
 
 
 def test_nothing_is_compacted_from_the_last_stable_offset_on() -> None:
-    writer = Writer(COMPACTED)
+    writer = LogWriter(COMPACTED)
     fill(writer, [b"a", b"a", b"a", b"a"])
     writer.write(ONE, b"a")
     fill(writer, [b"a", b"a", b"a", b"a"])

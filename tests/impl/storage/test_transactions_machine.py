@@ -27,6 +27,11 @@ CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 PRODUCERS = st.sampled_from([ProducerId(3), ProducerId(5), ProducerId(8)])
 
 
+def sum_of(batches: list[Batch]) -> int:
+    """The number of offsets of some batches."""
+    return sum(batch.record_count for batch in batches)
+
+
 class TransactionsMachine(RuleBasedStateMachine):
     """Producers write in transactions and outside, coordinators end them, the log is cut, and the broker stops."""
 
@@ -47,10 +52,10 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     @property
     def end(self) -> int:
-        return sum(batch.record_count for batch in self.log)
+        return sum_of(self.log)
 
     def read(self, batches: list[Batch] | None = None) -> PartitionTransactions:
-        """What a replica knows that has read these batches, or all."""
+        """Knowledge of a replica that has read these batches, or all."""
         return with_batches(
             TRANSACTIONS_NEXT, PartitionTransactions(), Offset(0), tuple(self.log if batches is None else batches)
         )
@@ -117,8 +122,8 @@ class TransactionsMachine(RuleBasedStateMachine):
     @rule(survives=st.sampled_from(Survives), share=st.floats(0, 1))
     def lose_power(self, survives: Survives, share: float) -> None:
         self._open(self.disk.after_power_loss(survives, int(share * self.disk.unsynced_names)))
-        while self.end > self.files.log.end_offset:
-            self.log.pop()
+        lost = self.end - self.files.log.end_offset
+        self._keep(next(kept for kept in range(len(self.log) + 1) if sum_of(self.log[kept:]) == lost))
         assert self.files.log.end_offset == self.end
 
     def _open(self, disk: SimulatedDisk) -> None:

@@ -21,6 +21,7 @@ from tests.times import at_ms
 pytestmark = pytest.mark.slow
 
 TRANSACTIONS = 7
+MOST_RECORDS = 100
 CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
 
 
@@ -73,14 +74,17 @@ def committed_records(address: str) -> list[bytes]:
     )
     consumer.assign([TopicPartition("t", 0, 0)])
     found = []
-    while (message := consumer.poll(30)) is not None and not message.error():
+    for _ in range(MOST_RECORDS):
+        message = consumer.poll(30)
+        if message is None or message.error():
+            break
         found.append(message.value() or b"")
     consumer.close()
     return sorted(found)
 
 
 def told(port: int) -> tuple[list[tuple[int, ...]], list[int]]:
-    """What clients are told about the partition: its producers, and how far it is stable."""
+    """The answers to clients about the partition: its producers, and how far it is stable."""
     with BrokerClient(port) as client:
         asked = Message(name="t", partition_indexes=[0])
         (topic,) = client.call("DescribeProducers", 0, topics=[asked]).topics

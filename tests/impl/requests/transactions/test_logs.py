@@ -16,7 +16,7 @@ from tests.impl.requests.transaction_client import TransactionClient
 LATEST = -1
 
 
-class Served:
+class TransactionalTopic:
     """A broker with a topic of two partitions, and a producer of transactions."""
 
     def __init__(self, broker: BrokerProcess, client: BrokerClient) -> None:
@@ -102,22 +102,22 @@ def offsets_of(part: Message) -> list[int]:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
+def served(tmp_path: Path) -> Iterator[TransactionalTopic]:
     with BrokerProcess(tmp_path / "logs") as broker, BrokerClient(broker.port) as client:
-        yield Served(broker, client)
+        yield TransactionalTopic(broker, client)
 
 
 @pytest.mark.parametrize(
     ("version", "error"), [(9, Error.INVALID_TXN_STATE), (10, Error.INVALID_TXN_STATE), (11, Error.TRANSACTION_ABORTABLE)]
 )
-def test_a_partition_that_was_not_added(version: int, error: Error, served: Served) -> None:
+def test_a_partition_that_was_not_added(version: int, error: Error, served: TransactionalTopic) -> None:
     assert served.one.add(("t", 1)) == [Error.NONE]
     assert served.write(served.one, 0, version) == error
     assert served.write(served.one, 0, version, partition=1) == Error.NONE
     assert served.stable() == 0
 
 
-def test_a_producer_of_version_2_adds_by_writing(served: Served) -> None:
+def test_a_producer_of_version_2_adds_by_writing(served: TransactionalTopic) -> None:
     assert served.write(served.one, 0, version=12) == Error.NONE
     assert served.one.state() == "Ongoing"
     assert served.one.end(True) == Error.NONE
@@ -127,7 +127,7 @@ def test_a_producer_of_version_2_adds_by_writing(served: Served) -> None:
     assert served.write(served.one, 0, version=12) == Error.NONE, "sequences begin again with each epoch"
 
 
-def test_a_producer_that_was_replaced_is_told_so(served: Served) -> None:
+def test_a_producer_that_was_replaced_is_told_so(served: TransactionalTopic) -> None:
     assert served.one.add(("t", 0)) == [Error.NONE]
     again = TransactionClient(served.client, "one")
     again.init_when_possible()
@@ -135,7 +135,7 @@ def test_a_producer_that_was_replaced_is_told_so(served: Served) -> None:
     assert served.write(served.one, 0) == Error.INVALID_PRODUCER_EPOCH
 
 
-def test_requests_that_come_together_are_appended_in_their_order(served: Served) -> None:
+def test_requests_that_come_together_are_appended_in_their_order(served: TransactionalTopic) -> None:
     assert served.one.add(("t", 0)) == [Error.NONE]
     with served.client.together():
         for sequence in range(6):
@@ -144,7 +144,7 @@ def test_requests_that_come_together_are_appended_in_their_order(served: Served)
     assert offsets_of(served.fetch(0, False)) == [0, 1, 2, 3, 4, 5]
 
 
-def test_what_readers_are_told_while_it_is_open_and_after_it_is_aborted(served: Served) -> None:
+def test_what_readers_are_told_while_it_is_open_and_after_it_is_aborted(served: TransactionalTopic) -> None:
     for one in (served.one, served.other):
         assert one.add(("t", 0)) == [Error.NONE]
         assert served.write(one, 0) == Error.NONE
@@ -167,7 +167,7 @@ def test_what_readers_are_told_while_it_is_open_and_after_it_is_aborted(served: 
     assert served.fetch(4, True).aborted_transactions == []
 
 
-def test_a_fetch_of_what_is_committed_waits_for_the_end_of_the_transaction(served: Served) -> None:
+def test_a_fetch_of_what_is_committed_waits_for_the_end_of_the_transaction(served: TransactionalTopic) -> None:
     assert served.one.add(("t", 0)) == [Error.NONE]
     assert served.write(served.one, 0) == Error.NONE
     with BrokerClient(served.broker.port) as reader:
@@ -177,7 +177,7 @@ def test_a_fetch_of_what_is_committed_waits_for_the_end_of_the_transaction(serve
         assert offsets_of(fetched(reader)) == [0, 1, 2]
 
 
-def test_markers_that_are_refused_and_repeated(served: Served) -> None:
+def test_markers_that_are_refused_and_repeated(served: TransactionalTopic) -> None:
     one = served.one
     assert one.add(("t", 0)) == [Error.NONE]
     assert served.write(one, 0) == Error.NONE
@@ -194,7 +194,7 @@ def test_markers_that_are_refused_and_repeated(served: Served) -> None:
     assert (known[one.producer_id].coordinator_epoch, known[one.producer_id].current_txn_start_offset) == (5, -1)
 
 
-def test_a_marker_for_a_partition_that_is_not_there(served: Served) -> None:
+def test_a_marker_for_a_partition_that_is_not_there(served: TransactionalTopic) -> None:
     topics = [Message(name="none", partition_indexes=[0]), Message(name="t", partition_indexes=[9])]
     marker = Message(producer_id=1, producer_epoch=0, transaction_result=True, topics=topics, coordinator_epoch=0)
     (answered,) = served.client.call("WriteTxnMarkers", 1, markers=[marker]).markers
@@ -202,7 +202,7 @@ def test_a_marker_for_a_partition_that_is_not_there(served: Served) -> None:
     assert errors == [Error.UNKNOWN_TOPIC_OR_PARTITION] * 2
 
 
-def test_a_batch_after_the_marker_does_not_open_a_transaction_that_nobody_ends(served: Served) -> None:
+def test_a_batch_after_the_marker_does_not_open_a_transaction_that_nobody_ends(served: TransactionalTopic) -> None:
     """A late copy of a request, as KIP-890 has it."""
     assert served.one.add(("t", 0)) == [Error.NONE]
     assert served.write(served.one, 0) == Error.NONE
@@ -212,7 +212,7 @@ def test_a_batch_after_the_marker_does_not_open_a_transaction_that_nobody_ends(s
     assert served.stable() == 2
 
 
-def test_two_producers_in_one_request(served: Served) -> None:
+def test_two_producers_in_one_request(served: TransactionalTopic) -> None:
     batches = [
         Message(index=index, records=batch_of(one.producer_id, 0, 0)) for index, one in enumerate((served.one, served.other))
     ]
@@ -223,7 +223,7 @@ def test_two_producers_in_one_request(served: Served) -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_after_a_start_everything_is_known(killed: bool, served: Served) -> None:
+def test_after_a_start_everything_is_known(killed: bool, served: TransactionalTopic) -> None:
     for one, committed in ((served.one, False), (served.one, True)):
         assert one.add(("t", 0)) == [Error.NONE]
         assert served.write(one, int(committed)) == Error.NONE
@@ -246,7 +246,7 @@ def test_after_a_start_everything_is_known(killed: bool, served: Served) -> None
 def test_without_verification_a_batch_is_taken_as_it_comes(tmp_path: Path) -> None:
     overrides = ("transaction.partition.verification.enable=false",)
     with BrokerProcess(tmp_path / "logs", overrides=overrides) as broker, BrokerClient(broker.port) as client:
-        served = Served(broker, client)
+        served = TransactionalTopic(broker, client)
         assert served.write(served.one, 0) == Error.NONE
         assert served.stable() == 0
         assert served.write(served.other, 0, version=12) == Error.NONE
