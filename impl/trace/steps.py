@@ -9,7 +9,7 @@ from kspec.impl.trace.values import Json, TraceError, decode, encode, name_of, n
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.coordinator.protocol import CoordinatorProtocol
-from kspec.spec.releases.names import coordinator_of, transactions_of
+from kspec.spec.releases.names import coordinator_of
 from kspec.spec.transactions.protocol import TransactionProtocol
 
 RULES = (BrokerProtocol, ControllerProtocol, CoordinatorProtocol, TransactionProtocol)
@@ -90,7 +90,7 @@ class RecordedStep(NamedTuple):
             BrokerProtocol: broker,
             ControllerProtocol: controller,
             CoordinatorProtocol: coordinator_of(broker.name),
-            TransactionProtocol: transactions_of(broker.name),
+            TransactionProtocol: broker.transactions,
         }
         try:
             handler = named(self.rule)

@@ -7,8 +7,6 @@ from kspec.spec.coordinator.protocol import CoordinatorProtocol
 from kspec.spec.releases.broker import BROKER_NEXT, BROKER_RELEASES, NEWEST
 from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.kraft import KRAFT_RELEASES
-from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
-from kspec.spec.transactions.protocol import TransactionProtocol
 
 RulesT = TypeVar("RulesT")
 
@@ -48,12 +46,6 @@ def coordinator_of(release: str) -> CoordinatorProtocol:
     """
     changed = {rules.name: rules for rules in COORDINATOR_RELEASES}
     return _in_force(changed, COORDINATOR_RELEASES[0], RELEASES)[release.partition(" with ")[0]]
-
-
-def transactions_of(release: str) -> TransactionProtocol:
-    """The rules of a release about transactions, as `coordinator_of`; of one before transactions those of the first."""
-    changed = {rules.name: rules for rules in TRANSACTION_RELEASES}
-    return _in_force(changed, TRANSACTION_RELEASES[0], RELEASES)[release.partition(" with ")[0]]
 
 
 def _in_force(changed: dict[str, RulesT], first: RulesT, names: tuple[str, ...]) -> dict[str, RulesT]:

@@ -49,6 +49,9 @@ class SimulatedCluster:
     kind_of_promises: type[Promises] = Promises
     """The checker of the promises."""
 
+    other_partitions: tuple[TopicPartition, ...] = ()
+    """Partitions that are looked at beside those of the topic and of `__consumer_offsets`."""
+
     def __init__(self, setup: RunSetup, planned: Iterable[Fault] = ()) -> None:
         self.setup = setup
         self._conditions = conditions = setup.conditions_now
@@ -80,6 +83,7 @@ class SimulatedCluster:
             self.places |= {
                 conditions.partitions + index: TopicPartition(OFFSETS_TOPIC, index) for index in range(OFFSETS_PARTITIONS)
             }
+        self.places |= dict(enumerate(self.other_partitions, start=len(self.places)))
         looked_at = {index: self.histories.get(index, ClientPartitionHistory()) for index in self.places}
         self._promises = self.kind_of_promises(setup, self.controller, self.brokers, looked_at, self.places)
         for index, history in self.histories.items():

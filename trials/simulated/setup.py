@@ -23,6 +23,9 @@ SETTINGS: Mapping[str, str] = {
     "log.retention.ms": "-1",
     "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
     "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": str(OFFSETS_PARTITIONS),
+    "transaction.state.log.replication.factor": "3",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "200",
     "group.min.session.timeout.ms": "500",
     "group.consumer.session.timeout.ms": "2000",
@@ -81,6 +84,7 @@ class RunSetup:
         own = {
             "replica.lag.time.max.ms": str(conditions.max_lag),
             "min.insync.replicas": str(conditions.min_isr),
+            "transaction.state.log.min.isr": str(conditions.min_isr),
             "broker.session.timeout.ms": str(conditions.session),
             "broker.heartbeat.interval.ms": str(conditions.session // HEARTBEATS),
             "metadata.log.max.record.bytes.between.snapshots": str(conditions.snapshot_bytes),

@@ -28,7 +28,6 @@ from kspec.spec.messages.transactions.describe_transactions import DescribedTran
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest
 from kspec.spec.messages.transactions.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kspec.spec.messages.transactions.write_txn_markers import MarkersWritten
-from kspec.spec.releases.names import transactions_of
 from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.adding import handle_add_offsets_to_txn, handle_add_partitions_to_txn
 from kspec.spec.transactions.administration import describe_transaction, list_transactions
@@ -105,7 +104,7 @@ class Transactions(CoordinatorRole[LoadedTransactions, TransactionShard]):
         config = core.config
         self.log: TransactionLog = TransactionLog(core)
         self.coordinator = TransactionCoordinator(
-            transactions_of(core.protocol.name),
+            core.protocol.transactions,
             TransactionSettings(
                 max_timeout_ms=config.number("transaction.max.timeout.ms"),
                 expiration_ms=config.number("transactional.id.expiration.ms"),

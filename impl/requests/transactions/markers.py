@@ -59,7 +59,7 @@ class MarkerSender:
         by_leader: dict[BrokerId, set[TopicPartition]] = {}
         deleted: set[TopicPartition] = set()
         homeless: set[TopicPartition] = set()
-        for place in sent.marker.partitions:
+        for place in sorted(sent.marker.partitions):
             topic = self._core.cluster.image.topics.get(place.topic)
             if topic is None or not 0 <= place.partition < len(topic.partitions):
                 deleted.add(place)
