@@ -89,7 +89,7 @@ class SimulatedCluster:
         for index, history in self.histories.items():
             history.on_acknowledged = partial(self._promises.acknowledged, index)
         promised = all(one.promises_latest_offset for one in setup.protocols.values())
-        self._environment = ClientEnvironment(
+        self.environment = ClientEnvironment(
             self.clock,
             self.network,
             self.random,
@@ -100,7 +100,7 @@ class SimulatedCluster:
             promised,
             conditions.one_by_one,
         )
-        self.operator = Operator(self._environment)
+        self.operator = Operator(self.environment)
         self.clients: list[SimClient] = []
         self.told: list[str] = []
         self._killed: set[int] = set()
@@ -128,9 +128,9 @@ class SimulatedCluster:
         self.controller.start()
         for node in self.brokers.values():
             node.start()
-        self._until(self._is_formed, "start")
-        self._create_topic()
-        self._start_clients()
+        self.until(self._is_formed, "start")
+        self.create_topic()
+        self.start_clients()
 
     def _is_formed(self) -> bool:
         """Whether all brokers serve and are unfenced; older releases serve before they are."""
@@ -143,15 +143,15 @@ class SimulatedCluster:
         self._promises.look()
         for client in self.clients:
             client.stopped = not isinstance(client, GroupClient)
-        self._until(self._is_whole, "be whole again")
+        self.until(self._is_whole, "be whole again")
         self._settle_groups()
         last = [self._new_producer(index) for index in self.histories]
         for producer in last:
             producer.start()
-        self._until(lambda: all(one.acknowledged > 0 for one in last), "acknowledge new records")
+        self.until(lambda: all(one.acknowledged > 0 for one in last), "acknowledge new records")
         for producer in last:
             producer.stopped = True
-        self._until(self._is_well, "be well again")
+        self.until(self._is_well, "be well again")
         self._check_logs()
         self._promises.look_at_all()
 
@@ -160,7 +160,7 @@ class SimulatedCluster:
         clients = [client for client in self.clients if isinstance(client, GroupClient)]
         for client in clients:
             client.settle()
-        self._until(lambda: all(one.has_settled for one in clients) and self._are_assigned(), "let groups settle")
+        self.until(lambda: all(one.has_settled for one in clients) and self._are_assigned(), "let groups settle")
         for group in self.groups:
             wrong = group.look_at_all()
             if wrong:
@@ -181,7 +181,8 @@ class SimulatedCluster:
             raise BrokenPromiseError("NeverReady", "nothing is left to happen")
         self._promises.look()
 
-    def _until(self, condition: Callable[[], bool], what: str) -> None:
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Go on until something holds. Raises: `BrokenPromiseError`, if it does not come to hold."""
         deadline = self.clock.now_ms + HEALING_MS
         while not condition():
             if self.clock.now_ms > deadline:
@@ -290,14 +291,15 @@ class SimulatedCluster:
 
     # ---- topics and clients
 
-    def _create_topic(self) -> None:
+    def create_topic(self) -> None:
+        """Create the topic of the clients."""
         factor, brokers = self.setup.replication_factor, list(self.brokers)
         assignments = [
             [brokers[(index + place) % len(brokers)] for place in range(factor)] for index in range(self.partitions)
         ]
         done: list[Message | None] = []
         self.operator.create_topic(assignments, self.setup.unclean_elections, done.append)
-        self._until(lambda: bool(done), "create a topic")
+        self.until(lambda: bool(done), "create a topic")
         assert done[0] is not None, "the controller answers"
         error = done[0].topics[0].error_code
         assert error == 0, f"the topic is not created: error {error}"
@@ -305,7 +307,7 @@ class SimulatedCluster:
     def _new_producer(self, index: int) -> ProducerClient:
         is_promise = self.setup.relies_on_acks and not self.setup.unclean_elections
         history = self.histories[index] if is_promise else None
-        return ProducerClient(self._new_id(), self._environment, index, history, self.setup.acks)
+        return ProducerClient(self.new_id(), self.environment, index, history, self.setup.acks)
 
     def add_producer(self, index: int) -> None:
         """Let another producer of a partition begin."""
@@ -313,18 +315,20 @@ class SimulatedCluster:
         self.clients.append(producer)
         producer.start()
 
-    def _new_id(self) -> int:
+    def new_id(self) -> int:
+        """The id of the next client."""
         return FIRST_CLIENT_ID + len(self.clients)
 
-    def _start_clients(self) -> None:
+    def start_clients(self) -> None:
+        """Start all clients."""
         for index, history in self.histories.items():
             self.clients.append(self._new_producer(index))
             self.clients.append(self._new_producer(index))
             if self._conditions.has_acks_1:
-                self.clients.append(ProducerClient(self._new_id(), self._environment, index, None, ACKS_LEADER))
-            self.clients.append(Consumer(self._new_id(), self._environment, index, history))
+                self.clients.append(ProducerClient(self.new_id(), self.environment, index, None, ACKS_LEADER))
+            self.clients.append(Consumer(self.new_id(), self.environment, index, history))
             if self._conditions.deletes:
-                self.clients.append(Deleter(self._new_id(), self._environment, index, history))
+                self.clients.append(Deleter(self.new_id(), self.environment, index, history))
         self._add_group_clients()
         for client in self.clients:
             client.start()
@@ -337,12 +341,12 @@ class SimulatedCluster:
         with_members, without, of_consumers = self.groups
         for number in range(count):
             instance_id = f"static-{number}" if number % 2 else None
-            self.clients.append(ClassicMember(self._new_id(), self._environment, with_members, instance_id))
+            self.clients.append(ClassicMember(self.new_id(), self.environment, with_members, instance_id))
         for number in range(min(count, self.partitions)):
             own = range(number, self.partitions, count)
-            self.clients.append(SimpleConsumer(self._new_id(), self._environment, without, own))
+            self.clients.append(SimpleConsumer(self.new_id(), self.environment, without, own))
         for _ in range(self._conditions.consumers):
-            self.clients.append(ConsumerClient(self._new_id(), self._environment, of_consumers))
+            self.clients.append(ConsumerClient(self.new_id(), self.environment, of_consumers))
 
     # ---- promises
 

@@ -137,7 +137,9 @@ class Promises:
             if before is now:
                 if present is not seen.present:
                     changed.add(self._indexes[place])
-            elif replica.offline:  # it serves nobody until the next start, and finds then what its files have
+            elif replica.offline or node.broker.failure is not None:
+                # It serves nobody until the next start, and finds then what its files have; a broker that has failed ends
+                # with the next event, and does not carry out any more what its handlers ask for.
                 partitions[place] = now
                 if self._keeps:
                     self._committed.note(node.node_id, replica, replica.files.log.end_offset)

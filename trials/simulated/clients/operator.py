@@ -24,10 +24,17 @@ class Operator:
     def _ask(self, api: str, message: Message, take: Take = no_matter) -> None:
         self._network.ask(self._client, Ask(ChannelKey(CONTROLLER_ID, "admin"), api, message, nothing), take)
 
-    def create_topic(self, assignments: Sequence[Sequence[int]], unclean_elections: bool, take: Take) -> None:
-        """Create the topic, with these replicas for each partition."""
+    def create_topic(
+        self,
+        assignments: Sequence[Sequence[int]],
+        unclean_elections: bool,
+        take: Take,
+        more: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Create the topic, with these replicas for each partition, and `more` settings."""
         placed = [Message(partition_index=index, broker_ids=list(replicas)) for index, replicas in enumerate(assignments)]
-        configs = [Message(name="unclean.leader.election.enable", value="true")] if unclean_elections else []
+        settings = [*([("unclean.leader.election.enable", "true")] if unclean_elections else []), *more]
+        configs = [Message(name=name, value=value) for name, value in settings]
         fields = {"num_partitions": -1, "replication_factor": -1, "assignments": placed, "configs": configs}
         self._ask("CreateTopics", Message(topics=[Message(name=self._topic, **fields)], timeout_ms=30_000), take)
 

@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 20
 READ_COMMITTED = 1
 
 
-class TransactionalClient(SimClient):
+class SimulatedTransactionClient(SimClient):
     """A client that asks leaders and coordinators, and asks again until it is answered."""
 
     def __init__(self, client_id: int, environment: ClientEnvironment, partitions: int) -> None:
@@ -85,7 +85,7 @@ class TransactionalClient(SimClient):
         self.ask(self.random.choice(self.brokers), "FindCoordinator", wanted, found)
 
 
-class TransactionalProducer(TransactionalClient):
+class SimulatedTransactionProducer(SimulatedTransactionClient):
     """A producer that writes a batch to each partition in a transaction, and commits it, or aborts it.
 
     When it can do nothing more, it begins anew, as a program that is started again.
@@ -208,7 +208,7 @@ class TransactionalProducer(TransactionalClient):
         self.go_on()
 
 
-class CommittedReader(TransactionalClient):
+class CommittedReader(SimulatedTransactionClient):
     """A reader of one partition, from its start to its end and then anew: it gets what is committed, and nothing else."""
 
     def __init__(

@@ -10,10 +10,11 @@ from kspec.trials.simulated.cluster import SimulatedCluster
 from kspec.trials.simulated.ids import OFFSETS_PARTITIONS
 from kspec.trials.simulated.kinds.site import Fault
 from kspec.trials.simulated.setup import RunSetup
-from kspec.trials.simulated.transactions.clients import CommittedReader, TransactionalProducer
+from kspec.trials.simulated.transactions.clients import CommittedReader, SimulatedTransactionProducer
 from kspec.trials.simulated.transactions.history import TransactionHistory
 
 TOPIC, PARTITIONS = "transactional", 2
+KEEPS_ALL = (("retention.bytes", "-1"),)
 NAMES = ("shared", "shared", "own")
 """The transactional ids of the producers: two have the same, and fence each other again and again."""
 
@@ -29,28 +30,30 @@ class TransactionalCluster(SimulatedCluster):
     def __init__(self, setup: RunSetup, planned: Iterable[Fault] = ()) -> None:
         super().__init__(setup, planned)
         self.transactions = TransactionHistory()
-        environment = self._environment._replace(topic=TOPIC)
+        environment = self.environment._replace(topic=TOPIC)
         self._admin = Operator(environment)
-        self.producers: list[TransactionalProducer] = []
+        self.producers: list[SimulatedTransactionProducer] = []
         self.readers: list[CommittedReader] = []
         self._of_transactions = environment
 
-    def _create_topic(self) -> None:
-        super()._create_topic()
+    def create_topic(self) -> None:
+        """Create the topic of the other clients, and that of transactions."""
+        super().create_topic()
         brokers = list(self.brokers)
         factor = self.setup.replication_factor
         assignments = [[brokers[(index + place) % len(brokers)] for place in range(factor)] for index in range(PARTITIONS)]
         done: list[Message | None] = []
-        self._admin.create_topic(assignments, unclean_elections=False, take=done.append)
-        self._until(lambda: bool(done), "create a topic")
+        self._admin.create_topic(assignments, unclean_elections=False, take=done.append, more=KEEPS_ALL)
+        self.until(lambda: bool(done), "create a topic")
         assert done[0] is not None, "the controller answers"
         assert done[0].topics[0].error_code == 0
 
-    def _start_clients(self) -> None:
-        super()._start_clients()
+    def start_clients(self) -> None:
+        """Start the other clients, and those of transactions."""
+        super().start_clients()
         environment, history = self._of_transactions, self.transactions
         for name in NAMES:
-            self.producers.append(TransactionalProducer(self._next_id(), environment, PARTITIONS, name, history))
+            self.producers.append(SimulatedTransactionProducer(self._next_id(), environment, PARTITIONS, name, history))
         for index in range(PARTITIONS):
             self.readers.append(CommittedReader(self._next_id(), environment, PARTITIONS, index, history))
         for client in (*self.producers, *self.readers):
@@ -58,17 +61,17 @@ class TransactionalCluster(SimulatedCluster):
 
     def _next_id(self) -> int:
         """An id behind those of all other clients: these are counted, and more may come."""
-        return self._new_id() + 10_000 + len(self.producers) + len(self.readers)
+        return self.new_id() + 10_000 + len(self.producers) + len(self.readers)
 
     def heal(self) -> None:
         """As without transactions; then all of these end, and what is committed is judged. Raises: `BrokenPromiseError`."""
         super().heal()
         before = sum(one.ended for one in self.producers)
-        self._until(lambda: sum(one.ended for one in self.producers) > before, "end a transaction again")
+        self.until(lambda: sum(one.ended for one in self.producers) > before, "end a transaction again")
         for producer in self.producers:
             producer.stopped = True
-        self._until(lambda: all(one.is_idle for one in self.producers), "end its transactions")
+        self.until(lambda: all(one.is_idle for one in self.producers), "end its transactions")
         for reader in self.readers:
             reader.read_all()
-        self._until(lambda: all(one.end is not None for one in self.readers), "decide on all transactions")
+        self.until(lambda: all(one.end is not None for one in self.readers), "decide on all transactions")
         self.transactions.check({reader.partition: reader.found for reader in self.readers})
