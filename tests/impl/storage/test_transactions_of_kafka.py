@@ -160,3 +160,39 @@ def test_a_folder_of_ours_is_opened_by_kafka(clean: bool, tmp_path: Path) -> Non
         node.start()
         assert told(node.port) == by_ours
         assert committed_records(node.address) == expected_records()
+
+
+def damage_index(folder: Path, whole: bytes, how: str) -> None:
+    index = folder / f"{0:020d}.txnindex"
+    index.unlink(missing_ok=True)
+    if how != "gone":
+        index.write_bytes(b"" if how == "emptied" else whole[:-1])
+
+
+def test_a_lost_index_shows_aborted_records_as_committed(tmp_path: Path) -> None:
+    """To both; of one that was cut Kafka loses the last entry, and here it is made anew."""
+    everything = len(expected_records()) + 15
+    found: dict[str, list[int]] = {"gone": [], "emptied": [], "cut": []}
+    with SingleKafka(jars_or_skip(NEWEST), tmp_path / "kafka") as node:
+        create(node.port)
+        transact(node.address)
+        node.process.stop()
+        folder = tmp_path / "kafka" / "logs" / "t-0"
+        whole = (folder / f"{0:020d}.txnindex").read_bytes()
+        for how, counts in found.items():
+            damage_index(folder, whole, how)
+            node.start()
+            counts.append(len(committed_records(node.address)))
+            node.process.stop()
+    with BrokerProcess(tmp_path / "ours") as broker:
+        create(broker.port)
+        transact(broker.address)
+        folder = tmp_path / "ours" / "t-0"
+        for how, counts in found.items():
+            assert broker.stop() == 0
+            whole = whole if how != "gone" else (folder / f"{0:020d}.txnindex").read_bytes()
+            damage_index(folder, whole, how)
+            broker.start()
+            counts.append(len(committed_records(broker.address)))
+    right = len(expected_records())
+    assert found == {"gone": [everything] * 2, "emptied": [everything] * 2, "cut": [right + 1, right]}
