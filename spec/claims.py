@@ -7,7 +7,17 @@ matter. Where the sentence differs for a subject, the claim stands once more, wi
 from typing import Literal, NamedTuple
 
 Subject = Literal[
-    "kafka", "published", "async-isr", "messages", "controller", "shutdown", "group", "transactions", "quorum", "clusters"
+    "kafka",
+    "published",
+    "async-isr",
+    "messages",
+    "controller",
+    "shutdown",
+    "group",
+    "transactions",
+    "delivery",
+    "quorum",
+    "clusters",
 ]
 """The models by family, and simulated clusters."""
 
@@ -63,6 +73,12 @@ CLAIMS = (
     ),
     StatedClaim("EpochWithinBounds", "no producer epoch is larger than the largest one that 16 bits can say"),
     StatedClaim("TransactionEnds", "a transaction whose end is decided comes to it"),
+    StatedClaim("EachInputOnce", "who reads what is committed gets the output of no input twice"),
+    StatedClaim("NoInputSkipped", "every input below the group's committed offset has its output, which is not aborted"),
+    StatedClaim("OffsetIsCommitted", "an offset is committed in a transaction"),
+    StatedClaim("AtMostOnce", "no record is delivered twice"),
+    StatedClaim("AtLeastOnce", "no record is lost that its producer is done with, or the committed offset is past"),
+    StatedClaim("IsDelivered", "a record is delivered"),
     StatedClaim("RecordIsRead", "a record is read that is committed"),
     StatedClaim("CommitIsKnown", "a producer knows that its transaction is committed"),
     StatedClaim("ElectionSafety", "each epoch has one leader at most"),

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from kspec.model_check.core.model import Model
 from kspec.model_check.core.parameters import Parameter, resolve
-from kspec.model_check.models import controller, group, kafka, messages, published, quorum, shutdown, transactions
+from kspec.model_check.models import controller, delivery, group, kafka, messages, published, quorum, shutdown, transactions
 from kspec.model_check.models import words as words  # makes traces know the words of values
+from kspec.model_check.models.delivery.settings import PARAMETERS as DELIVERY_PARAMETERS
 from kspec.model_check.models.group.settings import PARAMETERS as GROUP_PARAMETERS
 from kspec.model_check.models.kafka.settings import PARAMETERS as KAFKA_PARAMETERS
 from kspec.model_check.models.kafka.settings import defaults_with
@@ -119,6 +120,13 @@ MODELS = {
             TRANSACTIONS_PARAMETERS,
             {},
             partial(transactions.build, "transactions"),
+        ),
+        ModelEntry(
+            "delivery",
+            "a producer, a partition, and processes that read it: which settings deliver at most once, at least once",
+            DELIVERY_PARAMETERS,
+            {},
+            partial(delivery.build, "delivery"),
         ),
         ModelEntry(
             "quorum",

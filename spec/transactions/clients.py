@@ -29,6 +29,9 @@ RETRIABLE = frozenset(
 ABORTABLE = frozenset({Error.TRANSACTION_ABORTABLE})
 """Errors of requests to the coordinator that an abort cures."""
 
+ABORTABLE_FOR_OFFSETS = frozenset({*ABORTABLE, Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID})
+"""Errors of TxnOffsetCommit requests that an abort cures: who commits is not in the group any more (KIP-447)."""
+
 ABORTABLE_FOR_RECORDS = frozenset({*ABORTABLE, Error.INVALID_PRODUCER_EPOCH, Error.OUT_OF_ORDER_SEQUENCE_NUMBER})
 """Errors of Produce requests that an abort cures, or that tells whether the producer is fenced (KIP-588)."""
 
@@ -39,6 +42,11 @@ def meaning_for_transaction(error: Error) -> ErrorMeaning:
     **Kafka:** `TransactionManager.InitProducerIdHandler`, `AddPartitionsToTxnHandler`, `EndTxnHandler`.
     """
     return _meaning(error, ABORTABLE)
+
+
+def meaning_for_offsets(error: Error) -> ErrorMeaning:
+    """The meaning of an answer to TxnOffsetCommit. **Kafka:** `TransactionManager.TxnOffsetCommitHandler`."""
+    return _meaning(error, ABORTABLE_FOR_OFFSETS)
 
 
 def meaning_for_records(error: Error) -> ErrorMeaning:

@@ -1,12 +1,16 @@
 """The claims about transactions, as properties of the model."""
 
-from kspec.model_check.core.model import LivenessProperty, PropertyCase, when
+from typing import Any
+
+from kspec.model_check.core.model import LivenessProperty, PropertyCase, Slot, when
 from kspec.model_check.core.temporal import weak
-from kspec.model_check.models.transactions.board import Board, place_of
-from kspec.model_check.models.transactions.values import PartitionLog, RecordOf, TransactionalProducer, Wish
+from kspec.model_check.models.transactions.board import Board
+from kspec.model_check.models.transactions.values import PartitionLog, Processor, RecordOf, TransactionalProducer, Wish
 from kspec.spec.claims import claim
+from kspec.spec.coordinator.group import Group
+from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.effects import AppendTransaction, CoordinatedTransaction
-from kspec.spec.transactions.log.partition import LoggedBatch, LoggedMarker
+from kspec.spec.transactions.log.partition import LoggedBatch, LoggedMarker, OpenTransaction
 from kspec.spec.transactions.log.reading import aborted_between, committed_batches, last_stable_offset
 from kspec.spec.transactions.metadata import AT_REST, PREPARED
 from kspec.spec.transactions.protocol import TransactionProtocol
@@ -59,12 +63,11 @@ def add_properties(board: Board) -> None:
         "OpenIsKnown",
         [
             when(
-                lambda log, known, append, partition=partition: is_known(partition, log, known, append),
+                lambda log, *known, place=place: is_known(place, log, known),
                 slot,
-                slots.coordinator,
-                slots.append,
+                *(one for own in slots.ids.values() for one in (own.coordinator, own.append)),
             )
-            for partition, slot in slots.partition.items()
+            for place, slot in ((board.place_of(one), slot) for one, slot in slots.partition.items())
         ],
         claim("OpenIsKnown", "transactions"),
         "RecordIsRead",
@@ -91,7 +94,10 @@ def add_properties(board: Board) -> None:
     )
     model.always(
         "EpochWithinBounds",
-        [when(lambda known: known.metadata is None or has_epoch(known.metadata.producer_epoch), slots.coordinator)],
+        [
+            when(lambda known: known.metadata is None or has_epoch(known.metadata.producer_epoch), own.coordinator)
+            for own in slots.ids.values()
+        ],
         claim("EpochWithinBounds", "transactions"),
     )
     model.sometimes(
@@ -104,7 +110,54 @@ def add_properties(board: Board) -> None:
         [when(lambda state: Wish.COMMITTED in state.wishes, slot) for slot in own],
         claim("CommitIsKnown", "transactions"),
     )
+    if slots.group is not None:
+        _add_processing(board, slots.group)
     _add_progress(board)
+
+
+def _add_processing(board: Board, group: Slot) -> None:
+    """Each input has its output once: no more, since offsets are committed with the output, and no less."""
+    model, slots = board.model, board.slots
+    processes = list(slots.processor.values())
+    logs = [slots.partition[one] for one in board.data_partitions]
+
+    def has_no_output_twice(log: PartitionLog, *states: Processor) -> bool:
+        inputs = [input_of(one, states) for one in readable(board.protocol, log)]
+        return len(inputs) == len(set(inputs))
+
+    model.always(
+        "EachInputOnce",
+        [when(has_no_output_twice, log, *processes) for log in logs],
+        claim("EachInputOnce", "transactions"),
+        "OffsetIsCommitted",
+    )
+
+    def skips_no_input(found: Group, *values: Any) -> bool:
+        states, all_logs = values[: len(processes)], values[len(processes) :]
+        written = {
+            input_of(record, states)
+            for log in all_logs
+            for record in (record for _, record in log.placed())
+            if record not in ended(log, committed=False)
+        }
+        return all(number in written for one in found.offsets for number in range(one.offset))
+
+    model.always(
+        "NoInputSkipped",
+        [when(skips_no_input, group, *processes, *logs)],
+        claim("NoInputSkipped", "transactions"),
+        "OffsetIsCommitted",
+    )
+    model.sometimes(
+        "OffsetIsCommitted",
+        [when(lambda found: bool(found.offsets), group)],
+        claim("OffsetIsCommitted", "transactions"),
+    )
+
+
+def input_of(record: RecordOf, states: tuple[Processor, ...]) -> int | None:
+    """The input of which a record is the output."""
+    return states[record.producer - 1].inputs[record.transaction - 1]
 
 
 def has_epoch(epoch: int) -> bool:
@@ -153,15 +206,22 @@ def are_apart(log: PartitionLog) -> bool:
     return True
 
 
-def is_known(partition: int, log: PartitionLog, known: CoordinatedTransaction, append: AppendTransaction | None) -> bool:
-    """Whether the coordinator knows of each transaction that is open in the log, and so is going to end it."""
+def is_known(place: TopicPartition, log: PartitionLog, known: tuple[Any, ...]) -> bool:
+    """Whether a coordinator knows of each transaction that is open in the log, and so is going to end it.
+
+    `known` has for each transactional id what its coordinator knows, and the record that is being written.
+    """
+    found = list(zip(known[::2], known[1::2], strict=True))
+    return all(any(_knows(state, append, one, place) for state, append in found) for one in log.transactions.ongoing)
+
+
+def _knows(
+    known: CoordinatedTransaction, append: AppendTransaction | None, one: OpenTransaction, place: TopicPartition
+) -> bool:
     metadata = known.metadata
-    for one in log.transactions.ongoing:
-        is_there = metadata is not None and place_of(partition) in metadata.partitions
-        is_added = append is not None and place_of(partition) in append.target.partitions
-        if metadata is None or one.producer_id != metadata.producer_id or not (is_there or is_added):
-            return False
-    return True
+    if metadata is None or one.producer_id != metadata.producer_id:
+        return False
+    return place in metadata.partitions or (append is not None and place in append.target.partitions)
 
 
 def is_decided(protocol: TransactionProtocol, log: PartitionLog) -> bool:
@@ -176,13 +236,14 @@ def _add_progress(board: Board) -> None:
     model, slots = board.model, board.slots
     names = ("CommitRecord", "WriteMarker")
     model.fairness += [weak(name, each=True) for name in names]
-    decided = when(lambda known: known.metadata is not None and known.metadata.state in PREPARED, slots.coordinator)
-    over = when(lambda known: known.metadata is not None and known.metadata.state in AT_REST, slots.coordinator)
-    model.liveness.append(
-        LivenessProperty(
-            "TransactionEnds",
-            "leads-to",
-            (PropertyCase("the transaction", ((decided,),), ((over,),)),),
-            claim("TransactionEnds", "transactions"),
+    cases = [
+        PropertyCase(
+            " ".join(["the transaction", *(f"of id {number}" for number in own.arguments.values())]),
+            ((when(lambda known: known.metadata is not None and known.metadata.state in PREPARED, own.coordinator),),),
+            ((when(lambda known: known.metadata is not None and known.metadata.state in AT_REST, own.coordinator),),),
         )
+        for own in slots.ids.values()
+    ]
+    model.liveness.append(
+        LivenessProperty("TransactionEnds", "leads-to", tuple(cases), claim("TransactionEnds", "transactions"))
     )

@@ -3,6 +3,7 @@
 from kspec.model_check.core.parameters import Parameter
 from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
 from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
+from kspec.spec.releases.transactions.offset_mutants import OFFSET_MUTANTS
 from kspec.spec.values import LAST_PRODUCER_EPOCH
 
 VERSIONS = ("0", "1", "2")
@@ -27,11 +28,16 @@ PARAMETERS = (
     Parameter("unknown_appends", 0, "how often a record may be committed after the coordinator has given it up", minimum=0),
     Parameter("late_markers", 0, "how many markers may arrive, or be answered, late", minimum=0),
     Parameter("leader_changes", 0, "how often a partition may get another leader", minimum=0),
+    Parameter("inputs", 0, "records that processes of a group read, each of which is one producer", minimum=0),
+    Parameter("rebalances", 0, "how often another process becomes the member of the group", minimum=0),
+    Parameter("own_ids", False, "each producer has a transactional id of its own"),
+    Parameter("unnamed_members", False, "who commits offsets in a transaction does not say of which member (before 2.5)"),
+    Parameter("unstable_reads", False, "a process takes a committed offset though a transaction is to commit another"),
     Parameter("first_epoch", 0, "the epoch that the first producer gets", minimum=0, maximum=LAST_PRODUCER_EPOCH),
     Parameter(
         "mutant",
         None,
         "weaken one rule of coordinator or leaders",
-        choices=tuple(mutant.name for mutant in TRANSACTION_MUTANTS),
+        choices=tuple(mutant.name for mutant in (*TRANSACTION_MUTANTS, *OFFSET_MUTANTS)),
     ),
 )

@@ -6,8 +6,10 @@ from typing import NamedTuple, TypeAlias
 
 from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
+from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from kspec.spec.messages.transactions.write_txn_markers import TransactionMarker
 from kspec.spec.transactions.effects import TransactionResponse
 from kspec.spec.transactions.log.partition import NO_GUARD, LoggedBatch, PartitionTransactions, TransactionalEntry
@@ -54,6 +56,20 @@ class TransactionalProducer(NamedTuple):
     failed: Error | None = None
 
 
+class Processor(NamedTuple):
+    """A process that reads input, and writes its output and its offset in one transaction, as a member of a group.
+
+    `generation`: its own, 0 if it is in none. `position`: the next input that it reads, `None` until it has asked for the
+    committed offset. `inputs`: what it has read in each of its transactions, `None` for nothing. `offered`: the transaction
+    that is open has the offset.
+    """
+
+    generation: int = 0
+    position: int | None = None
+    inputs: tuple[int | None, ...] = ()
+    offered: bool = False
+
+
 class RecordOf(NamedTuple):
     """A record as a consumer finds it: the producer that wrote it, and in which of its transactions, counted from 1."""
 
@@ -70,7 +86,27 @@ class WriteRequest:
     record: RecordOf
 
 
-ProducerRequest: TypeAlias = InitProducerIdRequest | AddPartitionsToTxnRequest | EndTxnRequest | WriteRequest
+@dataclass(frozen=True, slots=True)
+class OffsetsRequest:
+    """A TxnOffsetCommit for the partition of the group, and the batch that its leader appends.
+
+    `record` tells of which transaction it is. Kafka: `TxnOffsetCommitRequestData`.
+    """
+
+    partition: int
+    batch: ProducerBatch
+    record: RecordOf
+    commit: TxnOffsetCommitRequest
+
+
+LeaderRequest: TypeAlias = WriteRequest | OffsetsRequest
+"""Requests to the leader of a partition, which has their transaction verified."""
+
+TO_LEADERS = (WriteRequest, OffsetsRequest)
+
+ProducerRequest: TypeAlias = (
+    InitProducerIdRequest | AddPartitionsToTxnRequest | AddOffsetsToTxnRequest | EndTxnRequest | LeaderRequest
+)
 
 
 ProducerAnswer: TypeAlias = TransactionResponse | Error

@@ -1,8 +1,10 @@
 """The model's values as a reader of traces sees them. Importing this module makes `in_words` know them."""
 
 from kspec.model_check.models.transactions.values import (
+    OffsetsRequest,
     PartitionLog,
     Phase,
+    Processor,
     SentMarker,
     TransactionalProducer,
     TransactionExchange,
@@ -10,7 +12,9 @@ from kspec.model_check.models.transactions.values import (
     WriteRequest,
 )
 from kspec.model_check.traces.encode import in_words
+from kspec.spec.coordinator.group import Group
 from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
+from kspec.spec.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest
 from kspec.spec.topics import TopicPartition
@@ -32,6 +36,13 @@ def _(state: TransactionalProducer) -> str:
     return ", ".join(parts)
 
 
+@in_words.register
+def _(process: Processor) -> str:
+    member = f"member in generation {process.generation}" if process.generation else "in no group"
+    at = "" if process.position is None else f", next input {process.position}"
+    return f"{member}{at}{', offset in the transaction' if process.offered else ''}"
+
+
 def _places(places: frozenset[TopicPartition]) -> str:
     return in_words(frozenset(place.partition for place in places))
 
@@ -44,6 +55,11 @@ def _request(request: object) -> str:
             return f"AddPartitionsToTxn of {_places(request.partitions)} in epoch {request.producer_epoch}"
         case EndTxnRequest():
             return f"EndTxn to {'commit' if request.committed else 'abort'} in epoch {request.producer_epoch}"
+        case AddOffsetsToTxnRequest():
+            return f"AddOffsetsToTxn in epoch {request.producer_epoch}"
+        case OffsetsRequest(commit=commit):
+            member = f", {commit.member_id} in generation {commit.generation}" if commit.member_id else ""
+            return f"TxnOffsetCommit of {commit.offsets[0].offset} in epoch {commit.producer_epoch}{member}"
         case WriteRequest():
             batch = request.batch
             what = f"a record of transaction {request.record.transaction}"
@@ -117,3 +133,11 @@ def _(log: PartitionLog) -> str:
                 parts.append(f"{'commit' if entry.committed else 'abort'}(e{entry.producer_epoch})")
     verified = [f"verifies {one.producer_id} as {one.guard}" for one in log.transactions.verifications]
     return ", ".join([" ".join(parts) or "empty", *verified])
+
+
+@in_words.register
+def _(group: Group) -> str:
+    members = ", ".join(member.member_id for member in group.members)
+    offsets = [f"offset {one.offset}" for one in group.offsets]
+    pending = [f"offset {one.commit.offset} of {one.producer_id} open" for one in group.pending_offsets]
+    return ", ".join([f"{members} in generation {group.generation}", *offsets, *pending])

@@ -6,11 +6,15 @@ from typing import Any
 from kspec.model_check.reports.catalogues.catalogue import MutantCatalogue
 from kspec.spec.mutation import Mutant
 from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
+from kspec.spec.releases.transactions.offset_mutants import OFFSET_MUTANTS
 
-ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in TRANSACTION_MUTANTS}
+ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in (*TRANSACTION_MUTANTS, *OFFSET_MUTANTS)}
 
 PLAIN: dict[str, Any] = {"transaction_version": "0"}
 """Producers without version 2."""
+
+PROCESSES: dict[str, Any] = {"inputs": 1, "producers": 2, "own_ids": True, "rebalances": 1, "transactions": 1}
+"""Two processes of a group that read one input, one after the other."""
 
 HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "late-end-counts": ({"late_requests": 1}, "OnlyCommittedIsRead", 16),
@@ -25,6 +29,10 @@ HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "any-marker": ({"late_markers": 1}, "OnlyCommittedIsRead", 21),
     "marker-not-earlier": ({"late_markers": 1}, "OnlyCommittedIsRead", 21),
     "stable-though-open": ({}, "StableIsDecided", 8),
+    "offsets-checked-early": (PROCESSES, "EachInputOnce", 39),
+    "aborted-offset-counts": ({"inputs": 1}, "NoInputSkipped", 20),
+    "open-offset-hidden": (PROCESSES, "EachInputOnce", 39),
+    "offsets-of-any-generation": (PROCESSES, "EachInputOnce", 39),
 }
 """Mutants that violate a property of states: the bounds, the property, and the steps of the shortest run."""
 
@@ -42,6 +50,7 @@ NOT_CAUGHT = {
     "guard-dropped": "costs a request: the producer is told to abort, or writes once more",
     "begins-anywhere": "a producer of the model has one record under way",
     "any-coordinator": "before version 2 a late marker ends another transaction even of the same coordinator",
+    "earlier-offset-counts": "nobody commits an offset outside of transactions, nor while one of the group is open",
     "stable-when-ended": "records of partitions are committed at once",
 }
 """Mutants that no run of the model tells apart by what it violates, and why."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from kspec.model_check.reports.studies.study import Configuration, Study
+from kspec.spec.coordinator.offsets import check_before_verification, check_txn_commit
 from kspec.spec.transactions.adding import check_adds
 from kspec.spec.transactions.ending import is_repeated_end
 from kspec.spec.transactions.rules.coordination import bumps_from_epoch, is_fenced_by_abort, rotates_always
@@ -16,6 +17,7 @@ VERSION_2: dict[str, Any] = {"transaction_version": "2"}
 ABA: dict[str, Any] = {**PLAIN, **LATE, "disconnects": 1}
 TWO_PARTITIONS: dict[str, Any] = {"topic_partitions": 2}
 LAST_EPOCH: dict[str, Any] = {"first_epoch": 32766}
+PROCESSES: dict[str, Any] = {"inputs": 1, "producers": 2, "own_ids": True, "rebalances": 1, "transactions": 1}
 
 TRANSACTION_STUDIES = (
     Study(
@@ -222,5 +224,53 @@ TRANSACTION_STUDIES = (
         rules=(rotates_always,),
         repair="A fence of the last epoch brings another id as well.",
         repaired=Configuration(MODEL, {"release": "4.3", **LAST_EPOCH, "timeouts": 2}),
+    ),
+    Study(
+        name="offset-of-a-former-member",
+        title="A process that is no member any more commits its offset",
+        summary="two processes of a group read the same input, and the output of both is committed",
+        reference="KIP-447",
+        setup=(
+            "Two processes of a group, each a consumer and a producer with a transactional id of its own. They read an"
+            " input, write its output, and commit the offset in the same transaction. A producer before 2.5 does not say of"
+            " which member it commits."
+        ),
+        failing=Configuration(MODEL, {**PROCESSES, "unnamed_members": True}),
+        invariant="EachInputOnce",
+        outcome=(
+            "The group gives the input to the second process while the first one is about to commit. Nothing is open in the"
+            " partition of the group yet, so the second process reads on from the offset before. Then the first one commits"
+            " its offset. It has an id of its own, which nobody has fenced, and the group coordinator does not know that it"
+            " has been a member: both transactions are committed. Before 2.5 there had to be one producer for each"
+            " partition of the input, so that the next owner fenced the one before."
+        ),
+        rules=(check_txn_commit,),
+        repair=(
+            "A TxnOffsetCommit names the member and its generation, and is refused in another generation. Who takes over"
+            " waits until no transaction is open that is to commit an offset."
+        ),
+        repaired=Configuration(MODEL, PROCESSES),
+    ),
+    Study(
+        name="offsets-checked-too-early",
+        title="Offsets are checked, then their transaction is verified, and then they are written",
+        summary="a rebalance comes between the check of a commit and its record",
+        reference="KAFKA-15784; its rule weakened",
+        setup=(
+            "The same two processes, and both say of which member they commit. The coordinator of the group looks at that"
+            " when the request comes. Since 3.6 it has the transaction verified before it writes, which another broker has"
+            " to answer. (In 3.6 it has noted the offset as open by then, so whoever waits for stable offsets is held back;"
+            " without that note nobody is.)"
+        ),
+        failing=Configuration(MODEL, {**PROCESSES, "mutant": "offsets-checked-early"}),
+        invariant="EachInputOnce",
+        outcome=(
+            "The first process commits its offset, as the member that it is. While its transaction is verified the group"
+            " gives the input to the second process, which finds no open offset and reads on from the one before. The"
+            " answer comes, and the offset of the first process is written. Both transactions are committed."
+        ),
+        rules=(check_before_verification,),
+        repair="The group is looked at when the offsets are written, in one step with that.",
+        repaired=Configuration(MODEL, PROCESSES),
     ),
 )

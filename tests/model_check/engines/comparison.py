@@ -7,7 +7,7 @@ from kspec.model_check.core.exploration import Exploration, Trace
 from kspec.model_check.core.model import Model
 from kspec.model_check.models import MODELS
 
-OTHERS = ("async-isr", "kafka", "messages", "controller", "shutdown", "group", "transactions", "quorum")
+OTHERS = ("async-isr", "kafka", "messages", "controller", "shutdown", "group", "transactions", "delivery", "quorum")
 
 SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     *((name, {"replicas": 2, "max_epoch": 1}) for name in MODELS if name not in OTHERS),
@@ -30,6 +30,8 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("group", {"disconnects": 1}),
     ("transactions", {"late_requests": 1}),
     ("transactions", {"transaction_version": "0", "late_requests": 1}),
+    ("transactions", {"inputs": 1, "transactions": 1, "moves": 1}),
+    ("delivery", {"retries": True, "commits": "after", "disconnects": 1, "rebalances": 1, "crashes": 1}),
     ("quorum", {"servers": 2, "resignations": 1}),
     ("quorum", {"servers": 2, "release": "3.9", "power_losses": 1, "late_answers": 1}),
     ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),

@@ -10,7 +10,14 @@ from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.graphs.edges import state_graph
 from kspec.model_check.graphs.liveness import check_liveness
 from kspec.model_check.models import MODELS
-from kspec.model_check.reports.catalogues.transactions import ALL_MUTANTS, CATALOGUE, HUNTS, LIVENESS_HUNTS, NOT_CAUGHT
+from kspec.model_check.reports.catalogues.transactions import (
+    ALL_MUTANTS,
+    CATALOGUE,
+    HUNTS,
+    LIVENESS_HUNTS,
+    NOT_CAUGHT,
+    PROCESSES,
+)
 
 PLAIN: dict[str, Any] = {"transaction_version": "0"}
 COUNTS: list[tuple[dict[str, Any], int, int]] = [
@@ -25,6 +32,13 @@ COUNTS: list[tuple[dict[str, Any], int, int]] = [
     ({"leader_changes": 1, "late_requests": 2}, 19_888, 46_968),
     ({"first_epoch": 32766, "timeouts": 2}, 527, 825),
     ({**PLAIN, "late_requests": 1, "transactions": 1}, 613, 1_044),
+    ({"inputs": 1}, 176, 253),
+    ({**PLAIN, "inputs": 1}, 442, 643),
+    ({"inputs": 2, "transactions": 3}, 731, 1_102),
+    (PROCESSES, 8_930, 22_732),
+    ({**PROCESSES, **PLAIN}, 21_765, 57_186),
+    ({**PROCESSES, "timeouts": 1}, 53_583, 156_538),
+    ({"inputs": 1, "producers": 2, "rebalances": 1, "transactions": 1}, 7_996, 18_663),
 ]
 """Bounds within which everything holds, states, and transitions."""
 
@@ -55,6 +69,13 @@ def test_a_late_end_ends_a_later_transaction_before_version_2(version: str) -> N
 def test_before_version_2_a_late_marker_does_as_well() -> None:
     assert violations({**PLAIN, "late_markers": 1}, "OnlyCommittedIsRead") == {"OnlyCommittedIsRead": 23}
     assert violations({**PLAIN, "late_markers": 1, "topic_partitions": 2}, "OneEnd") == {"OneEnd": 36}
+
+
+@pytest.mark.parametrize(("setting", "steps"), [("unnamed_members", 39), ("unstable_reads", 39)])
+def test_what_a_former_member_commits_is_done_twice_without_kip_447(setting: str, steps: int) -> None:
+    assert violations({**PROCESSES, setting: True}, "EachInputOnce") == {"EachInputOnce": steps}
+    fenced = {**PROCESSES, "own_ids": False, setting: True}
+    assert violations(fenced, "EachInputOnce") == {"EachInputOnce": 41}, "an id that all share fences too late"
 
 
 @pytest.mark.parametrize(
@@ -102,5 +123,7 @@ def test_every_mutant_has_a_hunt_or_a_reason() -> None:
 
 
 def test_actions_read_what_they_say() -> None:
-    for parameters in ({"late_requests": 1, "timeouts": 1}, {**PLAIN, "late_markers": 1, "moves": 1, "leader_changes": 1}):
+    several = ({"late_requests": 1, "timeouts": 1}, {**PLAIN, "late_markers": 1, "moves": 1, "leader_changes": 1})
+    groups = ({**PROCESSES, "moves": 1, "leader_changes": 1}, {**PROCESSES, **PLAIN, "late_requests": 1, "disconnects": 1})
+    for parameters in (*several, *groups):
         assert audit(MODELS["transactions"].build(parameters), 30, seed=1).findings == []

@@ -2,8 +2,9 @@
 
 import pytest
 
+from kspec.spec.transactions.clients import ErrorMeaning, meaning_for_offsets
 from kspec.spec.transactions.rules import partitions
-from kspec.spec.values import LAST_PRODUCER_EPOCH, Offset
+from kspec.spec.values import LAST_PRODUCER_EPOCH, Error, Offset
 
 
 def test_a_batch_is_verified_that_would_begin_a_transaction() -> None:
@@ -53,3 +54,10 @@ def test_an_earlier_coordinator_is_fenced() -> None:
 def test_the_first_unstable_offset() -> None:
     assert partitions.first_unstable((), ()) is None
     assert partitions.first_unstable((Offset(4), Offset(6)), (Offset(2),)) == 2
+
+
+def test_a_producer_aborts_when_it_is_in_the_group_no_more() -> None:
+    assert meaning_for_offsets(Error.ILLEGAL_GENERATION) == ErrorMeaning.ABORT
+    assert meaning_for_offsets(Error.UNKNOWN_MEMBER_ID) == ErrorMeaning.ABORT
+    assert meaning_for_offsets(Error.INVALID_PRODUCER_EPOCH) == ErrorMeaning.FATAL
+    assert meaning_for_offsets(Error.CONCURRENT_TRANSACTIONS) == ErrorMeaning.AGAIN

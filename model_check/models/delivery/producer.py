@@ -1,0 +1,107 @@
+"""Actions of the producer: it sends records one after the other, takes answers, and starts again; connections break."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from kspec.model_check.core.model import REFUSED, Note, Slot, when
+from kspec.model_check.models.delivery.board import Board
+from kspec.model_check.models.delivery.values import SendingProducer, SentRecord
+from kspec.model_check.models.parts import Values, by_slot
+from kspec.spec.log.producers import ProducerBatch
+from kspec.spec.messages.produce import ACKS_NONE
+from kspec.spec.values import NO_PRODUCER_EPOCH, NO_SEQUENCE, Error, ProducerEpoch, ProducerId
+
+RETRIABLE = (Error.NOT_LEADER_OR_FOLLOWER,)
+"""Errors after which a producer with retries sends a record again."""
+
+
+def add_producer(board: Board) -> None:
+    """Add all that the producer does, and its connections."""
+    slots = board.slots
+    _act(board, "Send", [slots.producer, slots.sent], partial(_send, board), "sends the next record")
+    _act(board, "Receive", [slots.producer, slots.sent], partial(_receive, board), "takes the answer")
+    if board.parameters["disconnects"]:
+        left = slots.left["disconnects"]
+        what = "loses its connection"
+        _act(board, "Disconnect", [slots.producer, slots.sent, left], partial(_lose, board, left), what)
+    if slots.late is not None and board.retries:
+        late, left = slots.late, slots.left["late_requests"]
+        what = "gives up a connection on which the record is still under way, and sends it again"
+        _act(board, "Delay", [slots.sent, late, left], partial(_delay, board, late, left), what)
+    if board.parameters["restarts"]:
+        left = slots.left["restarts"]
+        what = "starts again, with the first record that it is not done with"
+        _act(board, "Restart", [slots.producer, slots.sent, left], partial(_restart, board, left), what)
+
+
+def _act(board: Board, name: str, slots: Sequence[Slot], change: Callable[[Values], object], what: str) -> None:
+    guards = [when(lambda _: True, board.slots.sent)]
+    board.model.action(name, {}, guards, [by_slot(slots, change, slots)], [Note(board.producer, what)])
+
+
+def _send(board: Board, values: Values) -> object:
+    """Send the next record. With acks=0 the producer is done with it then."""
+    producer, sent = board.slots.producer, board.slots.sent
+    state: SendingProducer = values[producer]
+    if values[sent] is not None or state.following == board.records:
+        return REFUSED
+    named = (state.producer_id, ProducerEpoch(0), state.sequence)
+    nobody = (state.producer_id, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+    batch = ProducerBatch(*(named if board.idempotent else nobody), 1)
+    after = _done(state) if board.acks == ACKS_NONE else state
+    return {producer: after, sent: SentRecord(state.following, batch)}
+
+
+def _done(state: SendingProducer) -> SendingProducer:
+    return state._replace(following=state.following + 1, sequence=state.sequence + 1)
+
+
+def _receive(board: Board, values: Values) -> object:
+    """Take an answer: the next record, the same once more, or the next one though this one has failed."""
+    producer, sent = board.slots.producer, board.slots.sent
+    found: SentRecord | None = values[sent]
+    if found is None or found.answer is None:
+        return REFUSED
+    if found.answer in RETRIABLE and board.retries:
+        return {producer: values[producer], sent: SentRecord(found.record, found.batch)}
+    after = _done(values[producer])
+    return {producer: after if found.answer == Error.NONE else _given_up(board, after), sent: None}
+
+
+def _given_up(board: Board, state: SendingProducer) -> SendingProducer:
+    """The producer when a record has failed: it numbers anew. **Kafka:** `TransactionManager.requestIdempotentEpochBump`."""
+    if not board.idempotent:
+        return state
+    return state._replace(producer_id=ProducerId(state.producer_id + 1), sequence=0)
+
+
+def _lose(board: Board, left: Slot, values: Values) -> object:
+    """The connection breaks, with a request that the leader does not get, or with its answer."""
+    producer, sent = board.slots.producer, board.slots.sent
+    found: SentRecord | None = values[sent]
+    if found is None or not values[left]:
+        return REFUSED
+    state = values[producer]
+    if board.acks == ACKS_NONE:
+        return {producer: state, sent: None, left: values[left] - 1}
+    if board.retries:
+        return {producer: state, sent: SentRecord(found.record, found.batch), left: values[left] - 1}
+    return {producer: _given_up(board, _done(state)), sent: None, left: values[left] - 1}
+
+
+def _delay(board: Board, late: Slot, left: Slot, values: Values) -> object:
+    sent = board.slots.sent
+    found: SentRecord | None = values[sent]
+    if found is None or found.until is not None or found.answer is not None or values[late] is not None or not values[left]:
+        return REFUSED
+    return {sent: found, late: found, left: values[left] - 1}
+
+
+def _restart(board: Board, left: Slot, values: Values) -> object:
+    """Another process takes the place of the producer: it has another id, and forgets what is under way."""
+    producer, sent = board.slots.producer, board.slots.sent
+    if values[sent] is None or not values[left]:
+        return REFUSED
+    state: SendingProducer = values[producer]
+    begun = state._replace(producer_id=ProducerId(state.producer_id + 1)) if board.idempotent else state
+    return {producer: begun._replace(sequence=0), sent: None, left: values[left] - 1}
