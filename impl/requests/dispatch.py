@@ -31,6 +31,7 @@ from kspec.impl.requests.offsets import list_offsets, offset_for_leader_epoch
 from kspec.impl.requests.produce import produce
 from kspec.impl.requests.producers import describe_producers, init_producer_id
 from kspec.impl.requests.transactions.coordinator import Transactions
+from kspec.impl.requests.transactions.offsets import txn_offset_commit
 from kspec.impl.requests.transactions.requests import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -78,6 +79,7 @@ OF_GROUPS: dict[str, Callable[[Groups, Call, Instant], list[Effect]]] = {
     "OffsetDelete": offset_delete,
     "ConsumerGroupHeartbeat": consumer_group_heartbeat,
     "ConsumerGroupDescribe": consumer_group_describe,
+    "TxnOffsetCommit": txn_offset_commit,
     "WriteTxnMarkers": write_txn_markers,
 }
 """APIs about groups, and the one that also ends their transactions."""

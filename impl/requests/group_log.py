@@ -24,6 +24,7 @@ from kspec.spec.coordinator.runtime import (
     unknown_group,
     waits_for,
 )
+from kspec.spec.transactions.log.partition import NO_GUARD
 from kspec.spec.values import Error, GroupId, Instant, Offset
 
 TOPIC = "__consumer_offsets"
@@ -103,10 +104,15 @@ class GroupLog(CoordinatorLog[LoadedGroups, Shard]):
         """The groups of which there is something to know."""
         return Shard(replica, loaded.known(), loaded.committed)
 
-    def append(self, replica: Replica, stored: StoredRecords, now: Instant) -> tuple[Error, list[Effect]]:
-        """Append records of a group, as one batch: whether the log takes them, and what follows."""
+    def append(
+        self, replica: Replica, stored: StoredRecords, now: Instant, guard: int = NO_GUARD
+    ) -> tuple[Error, list[Effect]]:
+        """Append records of a group, as one batch: whether the log takes them, and what follows.
+
+        `guard`: the one under which the transaction was verified that they are of.
+        """
         batch = memoryview(batch_of(stored, now))
-        return self._core.append_own(replica, header_at(batch), batch, now)
+        return self._core.append_own(replica, header_at(batch), batch, now, guard)
 
 
 def batch_of(stored: StoredRecords, now: Instant) -> bytes:

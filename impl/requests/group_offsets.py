@@ -21,6 +21,7 @@ from kspec.spec.messages.groups.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitResponse
 from kspec.spec.values import Epoch, Error, Generation, GroupId, Instant, MemberId, Offset, TopicId
 
 FIRST_WITH_TOPIC_IDS = 10
@@ -47,6 +48,68 @@ def _topic(core: BrokerCore, topic: Message, by_id: bool) -> tuple[str, bytes, i
     return known.name, known.topic_id, len(known.partitions), Error.NONE
 
 
+class NamedOffsets:
+    """The offsets that a request commits, by its topics: those that are handed in, and the errors of the others."""
+
+    def __init__(self, core: BrokerCore, topics: list[Message], by_id: bool) -> None:
+        self._core = core
+        self._topics = topics
+        self._by_id = by_id
+        self._errors: dict[tuple[int, int], Error] = {}
+        self._places: list[tuple[int, int]] = []
+        self._unknown: set[int] = set()
+        self.taken: list[OffsetToCommit] = []
+        self.count = 0
+        """The number of partitions that are named."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the answer names very much."""
+        return self.count > TURN_SIZE
+
+    def read(self) -> Steps:
+        """Look at all partitions, some in each step."""
+        for number, topic in enumerate(self._topics):
+            name, topic_id, count, _ = _topic(self._core, topic, self._by_id)
+            if count == NO_TOPIC:
+                self._unknown.add(number)
+            for place, one in enumerate(topic.partitions):
+                if ends_turn(self.count):
+                    yield []
+                self.count += 1
+                error = check_named_partition(count, one.partition_index, self._by_id)
+                if error != Error.NONE:
+                    self._errors[number, place] = error
+                    continue
+                self._places.append((number, place))
+                offset, epoch = Offset(one.committed_offset), Epoch(one.committed_leader_epoch)
+                found = (name, one.partition_index, offset, epoch, one.committed_metadata, TopicId(topic_id))
+                self.taken.append(OffsetToCommit(*found))
+        return []
+
+    def answered(self) -> dict[str, object]:
+        """The answer, when each partition has its error."""
+        named = "topic_id" if self._by_id else "name"
+        return {
+            "topics": [
+                Message(
+                    **{named: getattr(topic, named)},
+                    partitions=[
+                        Message(partition_index=one.partition_index, error_code=self._errors[number, place].value)
+                        for place, one in enumerate(topic.partitions)
+                    ],
+                )
+                for number, topic in enumerate(self._topics)
+                if topic.partitions or number in self._unknown
+            ]
+        }
+
+    def shown(self, answer: OffsetCommitResponse | TxnOffsetCommitResponse) -> dict[str, object]:
+        """The answer of the group, with the errors of the other partitions."""
+        self._errors.update(zip(self._places, (one.error for one in answer.partitions), strict=True))
+        return self.answered()
+
+
 def offset_commit(groups: Groups, call: Call, now: Instant) -> list[Effect]:
     """A group commits offsets. **Kafka:** `KafkaApis.handleOffsetCommitRequest`."""
     return [InTurns(call, _commit(groups, call, now))]
@@ -54,61 +117,20 @@ def offset_commit(groups: Groups, call: Call, now: Instant) -> list[Effect]:
 
 def _commit(groups: Groups, call: Call, now: Instant) -> Steps:
     message = call.message
-    count_of_all = 0
-    by_id = call.version >= FIRST_WITH_TOPIC_IDS
-    taken: list[OffsetToCommit] = []
-    errors: dict[tuple[int, int], Error] = {}
-    places: list[tuple[int, int]] = []
-    unknown: set[int] = set()
-    for number, topic in enumerate(message.topics):
-        name, topic_id, count, _ = _topic(groups.core, topic, by_id)
-        if count == NO_TOPIC:
-            unknown.add(number)
-        for place, one in enumerate(topic.partitions):
-            if ends_turn(count_of_all):
-                yield []
-            count_of_all += 1
-            error = check_named_partition(count, one.partition_index, by_id)
-            if error != Error.NONE:
-                errors[number, place] = error
-                continue
-            places.append((number, place))
-            offset, epoch = Offset(one.committed_offset), Epoch(one.committed_leader_epoch)
-            taken.append(OffsetToCommit(name, one.partition_index, offset, epoch, one.committed_metadata, TopicId(topic_id)))
-
-    def answered() -> dict[str, object]:
-        named = "topic_id" if by_id else "name"
-        return {
-            "topics": [
-                Message(
-                    **{named: getattr(topic, named)},
-                    partitions=[
-                        Message(partition_index=one.partition_index, error_code=errors[number, place].value)
-                        for place, one in enumerate(topic.partitions)
-                    ],
-                )
-                for number, topic in enumerate(message.topics)
-                if topic.partitions or number in unknown
-            ]
-        }
-
-    def shown(answer: OffsetCommitResponse) -> dict[str, object]:
-        errors.update(zip(places, (one.error for one in answer.partitions), strict=True))
-        return answered()
-
-    is_long = count_of_all > TURN_SIZE
-    if not taken:
-        return [call.respond(**answered()).long_if(is_long)]
+    named = NamedOffsets(groups.core, message.topics, call.version >= FIRST_WITH_TOPIC_IDS)
+    yield from named.read()
+    if not named.taken:
+        return [call.respond(**named.answered()).long_if(named.is_long)]
     request = OffsetCommitRequest(
         GroupId(message.group_id),
-        tuple(taken),
+        tuple(named.taken),
         Generation(message.generation_id_or_member_epoch),
         MemberId(message.member_id),
         message.group_instance_id,
         message.retention_time_ms,
         call.version >= FIRST_REPORTING_MISSING_GROUP,
     )
-    return groups.ask(call, request, OffsetCommitResponse, shown, now, is_long)
+    return groups.ask(call, request, OffsetCommitResponse, named.shown, now, named.is_long)
 
 
 def offset_fetch(groups: Groups, call: Call, now: Instant) -> list[Effect]:

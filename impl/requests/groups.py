@@ -67,6 +67,7 @@ from kspec.spec.messages.groups.list_groups import ListedGroup, ListGroupsReques
 from kspec.spec.messages.groups.sync_group import MemberAssignment, SyncGroupRequest, SyncGroupResponse
 from kspec.spec.releases.names import coordinator_of
 from kspec.spec.step import Step
+from kspec.spec.transactions.log.partition import NO_GUARD
 from kspec.spec.values import Error, Generation, GroupId, Instant, MemberId, MonotonicMs, ProducerId, TopicId
 
 """What FindCoordinator looks for. Kafka: `FindCoordinatorRequest.CoordinatorType`."""
@@ -136,14 +137,23 @@ class Groups(CoordinatorRole[LoadedGroups, Shard]):
         shown: Callable[[ResponseT], dict[str, object]],
         now: Instant,
         is_long: bool = False,
+        guard: int = NO_GUARD,
     ) -> list[Effect]:
         """Hand a request about one group to its group; `shown` puts the answer, of this kind, into the words of the wire."""
-        return self.decide(request, kind, lambda reply: [call.respond(**shown(reply)).long_if(is_long)], now)
+        return self.decide(request, kind, lambda reply: [call.respond(**shown(reply)).long_if(is_long)], now, guard)
 
     def decide(
-        self, request: GroupRequest, kind: type[ResponseT], answer: Callable[[ResponseT], list[Effect]], now: Instant
+        self,
+        request: GroupRequest,
+        kind: type[ResponseT],
+        answer: Callable[[ResponseT], list[Effect]],
+        now: Instant,
+        guard: int = NO_GUARD,
     ) -> list[Effect]:
-        """Hand a request to its group, or refuse if this broker does not coordinate it. The answer may come later."""
+        """Hand a request to its group, or refuse if this broker does not coordinate it. The answer may come later.
+
+        `guard`: the one under which its transaction was verified, if it is of one.
+        """
 
         def take(response: GroupResponse) -> list[Effect]:
             assert isinstance(response, kind), f"{request} is answered with {response}"
@@ -162,7 +172,7 @@ class Groups(CoordinatorRole[LoadedGroups, Shard]):
             def refused(error: Error) -> RuntimeStep:
                 return self._run(on_append_refused, before, number, request, error, now)
 
-            return self._take(shard, step, refused, now)
+            return self._take(shard, step, refused, now, guard)
         if group_id:
             error = Error.NONE
             if isinstance(request, JoinGroupRequest):
@@ -220,12 +230,19 @@ class Groups(CoordinatorRole[LoadedGroups, Shard]):
             effects += self._take_event(shard, group, step, now)
         return effects
 
-    def _take(self, shard: Shard, step: RuntimeStep, refused: Callable[[Error], RuntimeStep], now: Instant) -> list[Effect]:
+    def _take(
+        self,
+        shard: Shard,
+        step: RuntimeStep,
+        refused: Callable[[Error], RuntimeStep],
+        now: Instant,
+        guard: int = NO_GUARD,
+    ) -> list[Effect]:
         """Append a step's records, if it has any; then the group is as the step says, or as it is if the log refuses."""
         effects: list[Effect] = []
         stored, _ = divided(step.effects)
         if stored:
-            error, effects = self.log.append(shard.replica, stored[0], now)
+            error, effects = self.log.append(shard.replica, stored[0], now, guard)
             if error != Error.NONE:
                 step = refused(error)
                 assert not divided(step.effects)[0], "refused, and stored again"

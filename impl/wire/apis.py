@@ -42,6 +42,7 @@ OFFERED = (
     "AddOffsetsToTxn",
     "EndTxn",
     "WriteTxnMarkers",
+    "TxnOffsetCommit",
     "OffsetForLeaderEpoch",
     "DescribeConfigs",
     "AlterConfigs",

@@ -20,7 +20,6 @@ FORMS = (("one", "broker"), ("three", "broker"), ("three", "controller"))
 
 NOT_OFFERED: dict[str, tuple[str, ...]] = {
     "broker": (
-        "TxnOffsetCommit",
         *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge", "DescribeShareGroupOffsets"),
         *("AlterShareGroupOffsets", "DeleteShareGroupOffsets", "InitializeShareGroupState", "ReadShareGroupState"),
         *("WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary"),

@@ -11,7 +11,7 @@ from kspec.spec.step import Reply, Step
 from kspec.spec.transactions.log.partition import NO_GUARD, start_verification
 from kspec.spec.transactions.protocol import TransactionProtocol
 from kspec.spec.transactions.rules.partitions import never_verified
-from kspec.spec.values import Error, MonotonicMs
+from kspec.spec.values import Error, MonotonicMs, ProducerEpoch, ProducerId
 
 RETRY_BACK_OFF_MS = 20
 """The time after which a leader asks a coordinator again. Kafka: `add.partitions.to.txn.retry.backoff.ms`."""
@@ -61,6 +61,14 @@ def begin_verification(broker: Broker, partition: Partition[LogT], batch: Batch,
     started = start_verification(rules, partition.transactions, sent, bumps_epoch)
     answer = VerificationAnswer(started.error, started.guard)
     return Step(partition._replace(transactions=started.state), (Reply(answer),))
+
+
+def batch_of_offsets(producer_id: ProducerId, producer_epoch: ProducerEpoch) -> Batch:
+    """The batch that a group coordinator is to append in a transaction, as far as it is verified: without a sequence number.
+
+    **Kafka:** `CoordinatorPartitionWriter.maybeStartTransactionVerification`.
+    """
+    return Batch(1, producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True)
 
 
 def is_asked(answer: VerificationAnswer) -> bool:

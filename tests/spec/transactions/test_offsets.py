@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kspec.spec.broker.leader.verification import batch_of_offsets
 from kspec.spec.coordinator.effects import PersistTransactionalOffsets
 from kspec.spec.coordinator.group import Group, GroupState, Member, absent, created
 from kspec.spec.coordinator.loading import is_kept, load, replay, replay_end_of_transaction
@@ -234,3 +235,8 @@ def test_a_check_before_the_verification_is_not_one_of_what_is_written() -> None
         step = handle_txn_offset_commit(coordinator, CLASSIC, late, at_ms(1))
         assert step.effects[-1].message.partitions[0].error == written  # type: ignore[union-attr]
     assert check_before_verification(early, CLASSIC, late) == Error.ILLEGAL_GENERATION
+
+
+def test_the_batch_that_is_verified_has_no_sequence_number() -> None:
+    batch = batch_of_offsets(PRODUCER, ProducerEpoch(3))
+    assert (batch.producer_id, batch.producer_epoch, batch.first_sequence, batch.is_transactional) == (7, 3, -1, True)
