@@ -13,9 +13,8 @@ HEAD = """\
 You want to know which settings give at most once, at least once, or exactly once, and what breaks each.
 
 `python -m tests.delivery_page` writes this page. Each cell is explored completely within small bounds, or has the
-length of a shortest run that breaks a guarantee; below each table are the commands that show these runs.
-`kspec explore` with the same model and parameters steps through them. In each column each thing that is named may
-happen once, at any moment.
+length of a shortest run that breaks a guarantee; below each table are the commands that find these runs, and that show
+them step by step in the browser. In each column each thing that is named may happen once, at any moment.
 
 - **At most once**: nothing is delivered twice.
 - **At least once**: nothing is lost that its producer is done with, or that the committed offset is past.

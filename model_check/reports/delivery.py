@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from kspec.model_check.core.exploration import Limits
 from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.engines.reference import explore as explore_with_reference_engine
+from kspec.model_check.explorer.run import Run
 from kspec.model_check.models import MODELS
 from kspec.model_check.reports.studies.study import Configuration
 
@@ -117,12 +119,16 @@ TABLES = (PRODUCERS, READERS, WHOLE_WAYS, TRANSACTIONS)
 
 
 class Guarantee(NamedTuple):
-    """The verdict about a guarantee: the steps of a shortest run that breaks it, `None` if it holds; the states explored."""
+    """The verdict about a guarantee: the steps of a shortest run that breaks it, `None` if it holds; the states explored.
+
+    `address`: that run, as `kspec explore` takes it.
+    """
 
     configuration: Configuration
     prop: str
     steps: int | None
     states: int
+    address: str = ""
 
 
 class Cell(NamedTuple):
@@ -155,9 +161,21 @@ def check_guarantee(configuration: Configuration, prop: str) -> Guarantee:
     found = explore(model, [wanted], Limits())
     (verdict,) = found.verdicts
     if verdict.violated:
-        return Guarantee(configuration, prop, len(verdict.trace or ()) - 1, found.distinct_states)
+        address, steps = _address_of(configuration, prop)
+        return Guarantee(configuration, prop, steps, found.distinct_states, address)
     assert found.complete, f"{configuration.command(prop)} is not explored completely"
     return Guarantee(configuration, prop, None, found.distinct_states)
+
+
+def _address_of(configuration: Configuration, prop: str) -> tuple[str, int]:
+    """The address of the first of the shortest runs that break a guarantee, and its steps."""
+    model = MODELS[configuration.model].build(configuration.parameters)
+    wanted = [one for one in model.properties if one.name == prop]
+    (verdict,) = explore_with_reference_engine(model, wanted, Limits()).verdicts
+    trace = verdict.trace
+    assert trace is not None, f"two engines differ on {configuration.command(prop)}"
+    run = Run(MODELS[configuration.model], configuration.parameters)
+    return run.address(run.named(trace), trace[-1].state), len(trace) - 1
 
 
 def cells_of(table: Table) -> Iterator[Cell]:
@@ -170,7 +188,7 @@ def cells_of(table: Table) -> Iterator[Cell]:
 
 
 def as_markdown(table: Table, cells: list[Cell]) -> str:
-    """The table, and below it the commands that show a shortest run for each guarantee that fails."""
+    """The table, and below it the commands that show a shortest run for each guarantee that fails, step by step."""
     by_place = {(cell.row, cell.column): cell for cell in cells}
     columns = list(table.columns)
     lines = [
@@ -183,12 +201,13 @@ def as_markdown(table: Table, cells: list[Cell]) -> str:
         "<details>",
         "<summary>The runs that break a guarantee</summary>",
         "",
-        "| setting | disturbance | run |",
-        "|---|---|---|",
+        "| setting | disturbance | shortest run | step by step |",
+        "|---|---|---|---|",
     ]
     for cell in cells:
         for guarantee in (cell.at_most_once, cell.at_least_once):
             if guarantee.steps is not None:
                 command = guarantee.configuration.command(guarantee.prop)
-                lines.append(f"| {cell.row} | {cell.column} | `{command}`: {guarantee.steps} steps |")
+                run = f"`{command}`: {guarantee.steps} steps"
+                lines.append(f"| {cell.row} | {cell.column} | {run} | `kspec explore {guarantee.address}` |")
     return "\n".join((*lines, "", "</details>", ""))
