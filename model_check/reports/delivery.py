@@ -19,7 +19,7 @@ ONE_PROCESS: dict[str, Any] = {"inputs": 2, "transactions": 2}
 TWO_PROCESSES: dict[str, Any] = {"inputs": 1, "producers": 2, "own_ids": True, "rebalances": 1, "transactions": 1}
 
 
-class Table(NamedTuple):
+class DeliveryTable(NamedTuple):
     """A table of the page: the model, the names of both guarantees in it, its rows and columns with their parameters."""
 
     title: str
@@ -31,7 +31,7 @@ class Table(NamedTuple):
     columns: Mapping[str, Mapping[str, Any]]
 
 
-PRODUCERS = Table(
+PRODUCERS = DeliveryTable(
     "From a producer into the log",
     "delivery",
     "AtMostOnce",
@@ -55,7 +55,7 @@ PRODUCERS = Table(
     },
 )
 
-READERS = Table(
+READERS = DeliveryTable(
     "From the log into work",
     "delivery",
     "AtMostOnce",
@@ -71,7 +71,7 @@ READERS = Table(
     },
 )
 
-WHOLE_WAYS = Table(
+WHOLE_WAYS = DeliveryTable(
     "From a producer into work",
     "delivery",
     "AtMostOnce",
@@ -93,7 +93,7 @@ WHOLE_WAYS = Table(
     },
 )
 
-TRANSACTIONS = Table(
+TRANSACTIONS = DeliveryTable(
     "From a log into work, and its output into a log, in one transaction",
     "transactions",
     "EachInputOnce",
@@ -134,7 +134,7 @@ class Guarantee(NamedTuple):
 class Cell(NamedTuple):
     """A cell: its row and column, and both guarantees."""
 
-    table: Table
+    table: DeliveryTable
     row: str
     column: str
     at_most_once: Guarantee
@@ -178,7 +178,7 @@ def _address_of(configuration: Configuration, prop: str) -> tuple[str, int]:
     return run.address(run.named(trace), trace[-1].state), len(trace) - 1
 
 
-def cells_of(table: Table) -> Iterator[Cell]:
+def cells_of(table: DeliveryTable) -> Iterator[Cell]:
     """The cells of a table, row by row."""
     for row, settings in table.rows.items():
         for column, disturbance in table.columns.items():
@@ -187,7 +187,7 @@ def cells_of(table: Table) -> Iterator[Cell]:
             yield Cell(table, row, column, *(check_guarantee(configuration, name) for name in names))
 
 
-def as_markdown(table: Table, cells: list[Cell]) -> str:
+def as_markdown(table: DeliveryTable, cells: list[Cell]) -> str:
     """The table, and below it the commands that show a shortest run for each guarantee that fails, step by step."""
     by_place = {(cell.row, cell.column): cell for cell in cells}
     columns = list(table.columns)

@@ -74,7 +74,7 @@ def _commit(groups: Groups, call: Call, now: Instant) -> Steps:
     question = TransactionQuestion(*whose, (place,), version >= FIRST_THAT_ADDS)
 
     def go_on(verdict: Verdict, later: Instant) -> list[Effect]:
-        told = verdict.get(place, Error.NETWORK_EXCEPTION)
+        told = verdict[place]
         effects = write(answer.guard, later) if told == Error.NONE else refuse(told)
         return [*effects, Resume(call)]
 

@@ -57,7 +57,7 @@ def add_producers(board: Board) -> None:
             _add_giving_up(board, producer)
 
 
-class Asked(NamedTuple):
+class ProducerMove(NamedTuple):
     """A request of a producer, and its state from then on."""
 
     state: TransactionalProducer
@@ -73,7 +73,7 @@ def _add_request(board: Board, producer: int, name: str, arguments: dict[str, An
 
     def send(values: Values) -> object:
         process = None if processor is None else values[processor]
-        found: Asked | None = ask(values[own], process)
+        found: ProducerMove | None = ask(values[own], process)
         if found is None or values[exchange] is not None:
             return REFUSED
         sent = {own: found.state, exchange: TransactionExchange(found.request)}
@@ -92,11 +92,11 @@ def _add_starting(board: Board, producer: int) -> None:
     """A producer starts; or it asks for its next epoch, since a record that it has given up may yet arrive (KIP-360)."""
     transactional_id = board.id_of(producer).transactional_id
 
-    def ask(state: TransactionalProducer, process: Processor | None) -> Asked | None:
+    def ask(state: TransactionalProducer, process: Processor | None) -> ProducerMove | None:
         if state.phase not in (Phase.NEW, Phase.RENEWING):
             return None
         named = (state.producer_id, state.producer_epoch)
-        return Asked(state, InitProducerIdRequest(*named, transactional_id, TIMEOUT_MS))
+        return ProducerMove(state, InitProducerIdRequest(*named, transactional_id, TIMEOUT_MS))
 
     _add_request(board, producer, "Initialise", {}, "InitProducerId", ask)
 
@@ -122,19 +122,19 @@ def _in_transaction(board: Board, state: TransactionalProducer, process: Process
 def _add_adding(board: Board, producer: int, partition: int) -> None:
     transactional_id = board.id_of(producer).transactional_id
 
-    def ask(state: TransactionalProducer, process: Processor | None) -> Asked | None:
+    def ask(state: TransactionalProducer, process: Processor | None) -> ProducerMove | None:
         begun = _in_transaction(board, state, process)
         if begun is None or partition in begun[0].added:
             return None
         places = frozenset({board.place_of(partition)})
         named = (transactional_id, state.producer_id, state.producer_epoch)
-        return Asked(begun[0], AddPartitionsToTxnRequest(*named, places), begun[1])
+        return ProducerMove(begun[0], AddPartitionsToTxnRequest(*named, places), begun[1])
 
     _add_request(board, producer, "AddPartition", {"partition": partition}, f"AddPartitionsToTxn of {partition}", ask)
 
 
 def _add_writing(board: Board, producer: int, partition: int) -> None:
-    def ask(state: TransactionalProducer, process: Processor | None) -> Asked | None:
+    def ask(state: TransactionalProducer, process: Processor | None) -> ProducerMove | None:
         begun = _in_transaction(board, state, process)
         if begun is None or begun[0].written[partition] == board.parameters["records"]:
             return None
@@ -142,7 +142,7 @@ def _add_writing(board: Board, producer: int, partition: int) -> None:
             return None
         batch = ProducerBatch(state.producer_id, state.producer_epoch, state.sequences[partition], 1)
         record = RecordOf(producer, len(begun[0].wishes))
-        return Asked(begun[0], WriteRequest(partition, batch, record), begun[1])
+        return ProducerMove(begun[0], WriteRequest(partition, batch, record), begun[1])
 
     _add_request(board, producer, "Write", {"partition": partition}, f"a record for {partition}", ask)
 
@@ -150,7 +150,7 @@ def _add_writing(board: Board, producer: int, partition: int) -> None:
 def _add_ending(board: Board, producer: int, committed: bool) -> None:
     transactional_id = board.id_of(producer).transactional_id
 
-    def ask(state: TransactionalProducer, process: Processor | None) -> Asked | None:
+    def ask(state: TransactionalProducer, process: Processor | None) -> ProducerMove | None:
         is_to_abort = state.phase in (Phase.BROKEN, Phase.GIVEN_UP)
         if state.phase != Phase.OPEN and (committed or not is_to_abort):
             return None
@@ -159,7 +159,7 @@ def _add_ending(board: Board, producer: int, committed: bool) -> None:
         wish = Wish.COMMIT if committed else Wish.ABORT
         asked = state._replace(wishes=(*state.wishes[:-1], wish))
         named = (transactional_id, state.producer_id, state.producer_epoch)
-        return Asked(asked, EndTxnRequest(*named, committed, board.client_level))
+        return ProducerMove(asked, EndTxnRequest(*named, committed, board.client_level))
 
     name, what = ("Commit", "EndTxn to commit") if committed else ("Abort", "EndTxn to abort")
     _add_request(board, producer, name, {}, what, ask)
@@ -173,12 +173,12 @@ def _add_offsets(board: Board, producer: int) -> None:
     transactional_id = board.id_of(producer).transactional_id
     partition, is_unnamed = board.group_partition, board.parameters["unnamed_members"]
 
-    def add(state: TransactionalProducer, process: Processor) -> Asked | None:
+    def add(state: TransactionalProducer, process: Processor) -> ProducerMove | None:
         if state.phase != Phase.OPEN or not any(state.written) or partition in state.added:
             return None
-        return Asked(state, AddOffsetsToTxnRequest(transactional_id, state.producer_id, state.producer_epoch, GROUP))
+        return ProducerMove(state, AddOffsetsToTxnRequest(transactional_id, state.producer_id, state.producer_epoch, GROUP))
 
-    def commit(state: TransactionalProducer, process: Processor) -> Asked | None:
+    def commit(state: TransactionalProducer, process: Processor) -> ProducerMove | None:
         if state.phase != Phase.OPEN or not any(state.written) or process.offered or process.position is None:
             return None
         if not board.client_level and partition not in state.added:
@@ -188,7 +188,9 @@ def _add_offsets(board: Board, producer: int) -> None:
         member = () if is_unnamed else (Generation(process.generation), member_name(producer))
         batch = ProducerBatch(state.producer_id, state.producer_epoch, NO_SEQUENCE, 1)
         record = RecordOf(producer, len(state.wishes))
-        return Asked(state, OffsetsRequest(partition, batch, record, TxnOffsetCommitRequest(*named, offsets, *member)))
+        return ProducerMove(
+            state, OffsetsRequest(partition, batch, record, TxnOffsetCommitRequest(*named, offsets, *member))
+        )
 
     if not board.client_level:
         _add_request(board, producer, "AddOffsets", {}, "AddOffsetsToTxn", add)

@@ -34,7 +34,7 @@ def test_they_are_in_a_batch_of_the_producer_without_a_sequence_number() -> None
 GROUP, TOPIC = "group", "t"
 
 
-class Offsets(NamedTuple):
+class OffsetsBroker(NamedTuple):
     """A broker with a topic, and a client."""
 
     broker: BrokerProcess
@@ -79,18 +79,18 @@ def ended(producer: TransactionClient) -> bool:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Offsets]:
+def served(tmp_path: Path) -> Iterator[OffsetsBroker]:
     overrides = ("offsets.topic.num.partitions=2",)
     with BrokerProcess(tmp_path / "broker", overrides=overrides) as broker, BrokerClient(broker.port) as client:
         client.create(TOPIC, 1)
         TransactionClient(client, "first").find()
         wait_until(lambda: client.call("FindCoordinator", 4, key_type=0, coordinator_keys=[GROUP]).coordinators[0].port > 0)
-        offsets = Offsets(broker, client)
+        offsets = OffsetsBroker(broker, client)
         wait_until(lambda: offsets.fetched(stable=False)[0] == Error.NONE)
         yield offsets
 
 
-def test_a_commit_counts_when_its_transaction_ends(served: Offsets) -> None:
+def test_a_commit_counts_when_its_transaction_ends(served: OffsetsBroker) -> None:
     producer = served.producer("p")
     for committed, before, after in ((True, -1, 5), (False, 5, 5)):
         assert served.commit(producer, 5 if committed else 9) == Error.NONE
@@ -101,7 +101,7 @@ def test_a_commit_counts_when_its_transaction_ends(served: Offsets) -> None:
         assert served.fetched() == served.fetched(stable=False) == (Error.NONE, after)
 
 
-def test_before_version_2_the_offsets_are_added_first(served: Offsets) -> None:
+def test_before_version_2_the_offsets_are_added_first(served: OffsetsBroker) -> None:
     producer = served.producer("p")
     assert served.commit(producer, 5, version=4) == Error.TRANSACTION_ABORTABLE
     assert served.commit(producer, 5, version=3) == Error.INVALID_TXN_STATE
@@ -111,7 +111,7 @@ def test_before_version_2_the_offsets_are_added_first(served: Offsets) -> None:
     wait_until(lambda: served.fetched() == (Error.NONE, 5))
 
 
-def test_who_is_fenced_or_no_member_commits_nothing(served: Offsets) -> None:
+def test_who_is_fenced_or_no_member_commits_nothing(served: OffsetsBroker) -> None:
     old = served.producer("p")
     served.producer("p")
     assert served.commit(old, 5) == Error.INVALID_PRODUCER_EPOCH
@@ -124,13 +124,13 @@ def test_who_is_fenced_or_no_member_commits_nothing(served: Offsets) -> None:
     assert served.fetched() == (Error.NONE, -1)
 
 
-def test_what_is_open_is_open_after_a_restart(served: Offsets) -> None:
+def test_what_is_open_is_open_after_a_restart(served: OffsetsBroker) -> None:
     producer = served.producer("p")
     assert served.commit(producer, 5, version=6) == Error.NONE
     served.broker.kill()
     served.broker.start()
     with BrokerClient(served.broker.port) as client:
-        again = Offsets(served.broker, client)
+        again = OffsetsBroker(served.broker, client)
         producer.client = client
         wait_until(lambda: again.fetched() == (Error.UNSTABLE_OFFSET_COMMIT, -1))
         wait_until(lambda: producer.end(True) == Error.NONE)

@@ -11,7 +11,7 @@ from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.models import MODELS
 from kspec.model_check.reports.delivery import IDEMPOTENT, READERS, TABLES, TWO_PROCESSES, cells_of, check_guarantee
 from kspec.model_check.reports.studies.study import Configuration
-from tests.delivery_page import PAGE, page
+from tests.model_check.reports.delivery_page import PAGE, page
 
 EVERYTHING: dict[str, Any] = {"disconnects": 1, "late_requests": 1, "restarts": 1, "leader_changes": 1}
 PROCESSES: dict[str, Any] = {"commits": "before", "rebalances": 1, "crashes": 1, "late_commits": 1}

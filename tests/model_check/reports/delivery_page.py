@@ -1,4 +1,4 @@
-"""The page of delivery, `docs/delivery.md`: `python -m tests.delivery_page` writes it, which takes a minute."""
+"""The page `docs/delivery.md`: `python -m tests.model_check.reports.delivery_page` writes it, which takes a minute."""
 
 from collections.abc import Iterable
 
@@ -12,9 +12,10 @@ HEAD = """\
 
 You want to know which settings give at most once, at least once, or exactly once, and what breaks each.
 
-`python -m tests.delivery_page` writes this page. Each cell is explored completely within small bounds, or has the
-length of a shortest run that breaks a guarantee; below each table are the commands that find these runs, and that show
-them step by step in the browser. In each column each thing that is named may happen once, at any moment.
+`python -m tests.model_check.reports.delivery_page` writes this page. Each cell is explored completely within small
+bounds, or has the length of a shortest run that breaks a guarantee; below each table are the commands that find these
+runs, and that show them step by step in the browser. In each column each thing that is named may happen once, at any
+moment.
 
 - **At most once**: nothing is delivered twice.
 - **At least once**: nothing is lost that its producer is done with, or that the committed offset is past.
