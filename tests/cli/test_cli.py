@@ -408,6 +408,7 @@ def test_help_lists_parameters_by_kind_of_model_with_their_defaults(command: Com
         "Parameters of shutdown:",
         "Parameters of group:",
         "Parameters of transactions:",
+        "Parameters of delivery:",
         "Parameters of quorum:",
     ]
     for name, entry in MODELS.items():
