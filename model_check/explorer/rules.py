@@ -23,6 +23,7 @@ from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
 from kspec.spec.releases.quorum import QUORUM_RELEASES
 from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
 from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
+from kspec.spec.releases.transactions.offset_mutants import OFFSET_MUTANTS
 from kspec.spec.releases.zookeeper import ZK_RELEASES
 
 Result = TypeVar("Result")
@@ -39,7 +40,7 @@ class Family(NamedTuple):
 FAMILIES = (
     Family("broker", BROKER_RELEASES, BROKER_MUTANTS),
     Family("controller", KRAFT_RELEASES, CONTROLLER_MUTANTS),
-    Family("coordinator", COORDINATOR_RELEASES, COORDINATOR_MUTANTS),
+    Family("coordinator", COORDINATOR_RELEASES, (*COORDINATOR_MUTANTS, *OFFSET_MUTANTS)),
     Family("consumer", CONSUMER_PROTOCOLS, CONSUMER_MUTANTS),
     Family("consumer, KIP-848", HEARTBEAT_PROTOCOLS, HEARTBEAT_MUTANTS),
     Family("transactions", TRANSACTION_RELEASES, TRANSACTION_MUTANTS),

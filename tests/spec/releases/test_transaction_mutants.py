@@ -6,8 +6,10 @@ from dataclasses import fields
 import pytest
 
 from kspec.spec.mutation import Mutant, weaken
+from kspec.spec.releases.coordinator import COORDINATOR_NEXT
 from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
 from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
+from kspec.spec.releases.transactions.offset_mutants import OFFSET_MUTANTS
 from kspec.spec.transactions.clients import ErrorMeaning, meaning_for_records, meaning_for_transaction
 from kspec.spec.transactions.protocol import TransactionProtocol
 from kspec.spec.values import LAST_PRODUCER_EPOCH, Error
@@ -35,6 +37,25 @@ ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "stable-when-ended": (((5,), (3,)), 3, 5),
 }
 """Questions to a rule, with its own answer and that of the mutant."""
+
+
+OFFSETS_ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
+    "earlier-offset-counts": ((True, True), False, True),
+    "aborted-offset-counts": ((False, False), False, True),
+    "open-offset-hidden": ((True, True), True, False),
+    "offsets-of-any-generation": ((1, 2), False, True),
+}
+
+
+@pytest.mark.parametrize("mutant", OFFSET_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_of_offsets_has_the_weaker_rule(mutant: Mutant) -> None:
+    weakened = weaken(COORDINATOR_NEXT, mutant)
+    right, wrong = getattr(COORDINATOR_NEXT, mutant.field), getattr(weakened, mutant.field)
+    if mutant.name in OFFSETS_ASKED:
+        asked, *answers = OFFSETS_ASKED[mutant.name]
+        assert [right(*asked), wrong(*asked)] == answers
+    else:
+        assert (right, wrong) == (True, False)
 
 
 @pytest.mark.parametrize("mutant", TRANSACTION_MUTANTS, ids=lambda mutant: mutant.name)
