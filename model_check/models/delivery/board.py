@@ -68,18 +68,18 @@ class Board:
         first = ProducerId(1) if self.idempotent else NO_PRODUCER_ID
 
         def optional(name: str, holds: Any, party: Any) -> Slot:
-            return model.slot(name, None, holds=holds | None, party=party, words=_in_words_if_any)
+            return model.slot(name, None, None, party, holds=holds | None, party=party, words=_in_words_if_any)
 
         return Slots(
-            producer=model.slot("producer", SendingProducer(producer_id=first), party=self.producer),
+            producer=model.slot("producer", SendingProducer(producer_id=first), None, self.producer),
             sent=optional("sent", SentRecord, self.producer),
             late=optional("late", SentRecord, self.producer) if parameters["late_requests"] else None,
-            log=model.slot("log", DeliveredLog(), party=self.leader),
+            log=model.slot("partition", DeliveredLog(), None, self.leader),
             process={
                 one: model.slot("process", ReadingProcess(FIRST_GROUP.generation if one == 1 else 0), one, one)
                 for one in self.processes
             },
-            group=model.slot("group", FIRST_GROUP, party=self.leader) if has_group else None,
+            group=model.slot("group", FIRST_GROUP, None, self.leader) if has_group else None,
             done=model.slot("done", (0,) * self.records, bookkeeping=True) if has_group else None,
             late_commit=optional("lateCommit", LateCommit, self.leader)
             if has_group and parameters["late_commits"]

@@ -184,7 +184,7 @@ class Board:
                 for one in self.producers
                 if has_group
             },
-            group=model.slot("group", FIRST_GROUP, party=self.leader_of(self.group_partition)) if has_group else None,
+            group=model.slot("group", FIRST_GROUP, None, self.leader_of(self.group_partition)) if has_group else None,
             left={
                 name: model.slot(f"{name}_left", parameters[name], bookkeeping=True) for name in BUDGETS if parameters[name]
             },
