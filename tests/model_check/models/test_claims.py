@@ -31,6 +31,7 @@ OF_KAFKA.append({**ALL_DISTURBANCES, "release": "next", "log": "epochs"})
 MORE_PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "kafka": OF_KAFKA,
     "group": [{"protocol": "consumer"}, {"moves": 1, "zombies": 1}],
+    "transactions": [{"inputs": 1}],
 }
 """By model: the parameters with which it has properties that it has not by default."""
 
