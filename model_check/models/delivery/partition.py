@@ -6,6 +6,7 @@ a leader that is elected cleanly has all that is committed, and any beginning of
 
 from kspec.model_check.core.model import REFUSED, Arrow, Note, Slot, when
 from kspec.model_check.models.delivery.board import Board
+from kspec.model_check.models.delivery.producer import without_answer
 from kspec.model_check.models.delivery.values import DeliveredLog, SentRecord
 from kspec.model_check.models.parts import Values, by_slot
 from kspec.spec.log.producers import entry_of
@@ -23,6 +24,7 @@ def add_partition(board: Board) -> None:
     if board.parameters["leader_changes"]:
         for kept in range(board.records + 3):
             _add_leader_change(board, kept)
+            _add_leader_death(board, kept)
 
 
 def _add_append(board: Board, name: str, channel: Slot) -> None:
@@ -86,19 +88,45 @@ def _add_commit(board: Board) -> None:
 def _add_leader_change(board: Board, kept: int) -> None:
     """Another replica leads, whose log has so many records; who waits for the leader before is told that it is none."""
     log_slot, sent, left = board.slots.log, board.slots.sent, board.slots.left["leader_changes"]
-    unclean = board.parameters["unclean"]
 
     def change(values: Values) -> object:
         log: DeliveredLog = values[log_slot]
-        if not values[left] or kept > log.end or (kept < log.committed and not unclean):
+        if not values[left] or not _may_lead(board, log, kept):
             return REFUSED
         found: SentRecord | None = values[sent]
         if found is not None and found.until is not None and found.answer is None:
             found = found._replace(answer=Error.NOT_LEADER_OR_FOLLOWER)
-        after = DeliveredLog(log.batches[:kept], log.records[:kept], min(log.committed, kept))
-        return {log_slot: after, sent: found, left: values[left] - 1}
+        return {log_slot: _beginning(log, kept), sent: found, left: values[left] - 1}
 
     slots = [log_slot, sent, left]
     guards = [when(lambda number: number > 0, left)]
     event = Note(board.leader, f"another replica leads, with {kept} records")
     board.model.action("ChangeLeader", {"kept": kept}, guards, [by_slot(slots, change, slots)], [event])
+
+
+def _add_leader_death(board: Board, kept: int) -> None:
+    """The leader dies, and another replica leads: the request that was under way, or its answer, is lost."""
+    log_slot, sent, left = board.slots.log, board.slots.sent, board.slots.left["leader_changes"]
+    producer = board.slots.producer
+
+    def change(values: Values) -> object:
+        log: DeliveredLog = values[log_slot]
+        found: SentRecord | None = values[sent]
+        if found is None or not values[left] or not _may_lead(board, log, kept):
+            return REFUSED
+        state, again = without_answer(board, values[producer], found)
+        return {producer: state, sent: again, log_slot: _beginning(log, kept), left: values[left] - 1}
+
+    slots = [producer, sent, log_slot, left]
+    guards = [when(lambda number: number > 0, left)]
+    event = Note(board.leader, f"it dies, and another replica leads, with {kept} records")
+    board.model.action("LeaderDies", {"kept": kept}, guards, [by_slot(slots, change, slots)], [event])
+
+
+def _may_lead(board: Board, log: DeliveredLog, kept: int) -> bool:
+    """Whether a replica with so many records of the log may be elected."""
+    return kept <= log.end and (kept >= log.committed or bool(board.parameters["unclean"]))
+
+
+def _beginning(log: DeliveredLog, kept: int) -> DeliveredLog:
+    return DeliveredLog(log.batches[:kept], log.records[:kept], min(log.committed, kept))

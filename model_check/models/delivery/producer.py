@@ -81,12 +81,17 @@ def _lose(board: Board, left: Slot, values: Values) -> object:
     found: SentRecord | None = values[sent]
     if found is None or not values[left]:
         return REFUSED
-    state = values[producer]
+    state, again = without_answer(board, values[producer], found)
+    return {producer: state, sent: again, left: values[left] - 1}
+
+
+def without_answer(board: Board, state: SendingProducer, found: SentRecord) -> tuple[SendingProducer, SentRecord | None]:
+    """The producer whose record gets no answer, and the record, if it is sent again."""
     if board.acks == ACKS_NONE:
-        return {producer: state, sent: None, left: values[left] - 1}
+        return state, None
     if board.retries:
-        return {producer: state, sent: SentRecord(found.record, found.batch), left: values[left] - 1}
-    return {producer: _given_up(board, _done(state)), sent: None, left: values[left] - 1}
+        return state, SentRecord(found.record, found.batch)
+    return _given_up(board, _done(state)), None
 
 
 def _delay(board: Board, late: Slot, left: Slot, values: Values) -> object:

@@ -22,7 +22,9 @@ PARAMETERS = (
     Parameter("disconnects", 0, "how often a connection of the producer may break, with a request or its answer", minimum=0),
     Parameter("late_requests", 0, "how many requests on a broken connection may arrive all the same", minimum=0),
     Parameter("restarts", 0, "how often the producer may start again", minimum=0),
-    Parameter("leader_changes", 0, "how often another replica becomes the leader", minimum=0),
+    Parameter(
+        "leader_changes", 0, "how often another replica becomes the leader, and the former one may have died", minimum=0
+    ),
     Parameter("unclean", False, "another leader may lack records that are committed (unclean.leader.election.enable)"),
     Parameter("rebalances", 0, "how often another process takes over, whether the one before lives or not", minimum=0),
     Parameter("crashes", 0, "how many processes may end at any moment", minimum=0),
