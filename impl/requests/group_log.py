@@ -24,6 +24,7 @@ from kspec.spec.coordinator.runtime import (
     unknown_group,
     waits_for,
 )
+from kspec.spec.releases.names import coordinator_of
 from kspec.spec.transactions.log.partition import NO_GUARD
 from kspec.spec.values import Error, GroupId, Instant, Offset
 
@@ -98,7 +99,8 @@ class GroupLog(CoordinatorLog[LoadedGroups, Shard]):
 
     def read(self, loaded: LoadedGroups, content: bytes) -> LoadedGroups:
         """The groups after one more stretch."""
-        return load_groups(loaded, _entries_in(content, loaded.committed))
+        rules = coordinator_of(self._core.protocol.name)
+        return load_groups(loaded, _entries_in(content, loaded.committed), rules.counts_at_end)
 
     def new_shard(self, replica: Replica, loaded: LoadedGroups) -> Shard:
         """The groups of which there is something to know."""
