@@ -137,12 +137,12 @@ def _record_at(log: tuple[int, tuple[Record, ...]], offset: int) -> Record | Non
 
 
 def records_of(value: Any) -> tuple[int, tuple[Record, ...]] | None:
-    """The start and the records of a log, if a value is one or has one."""
+    """The start and the records of a log, if a value is one or has one; without a start it begins at offset 0."""
     log = value
-    for field in ("local", "log"):
+    for field in ("replica", "local", "log"):
         log = getattr(log, field, log)
     log = log.log if isinstance(log, LocalLog) else log
     records = getattr(log, "records", None)
     if not isinstance(records, tuple) or not all(isinstance(record, Record) for record in records):
         return None
-    return int(log.start_offset), records
+    return int(getattr(log, "start_offset", 0)), records
