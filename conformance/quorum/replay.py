@@ -275,6 +275,8 @@ class QuorumReplay:
         end = time.monotonic() + seconds
         while self._real.transitions() < self._awaited or (found := self._found()) is None:
             expected = self._voters.of(REAL_ID)
+            if seconds > SETTLE_SECONDS and self._real.observed() is not None:  # it has started
+                seconds, end = SETTLE_SECONDS, time.monotonic() + SETTLE_SECONDS
             if time.monotonic() > end or (not self._real.process.running and expected.halted is None):
                 raise _DepartsError("the controller", _expected_in_words(expected), self._found_in_words())
             await asyncio.sleep(POLL_SECONDS)
