@@ -153,6 +153,7 @@ _STARTS = (
     "a broker that is back registers just when its session ends; which comes first, processes do not decide the same twice"
 )
 
+_OF_QUORUM = "its servers are controllers that vote, and a cluster has one: kspec world quorum shows it on Kafka's own"
 _OF_GROUPS = "a story has load and faults of one partition, and no group of consumers"
 NOT_ON_PROCESSES: Mapping[str, str] = {
     **dict.fromkeys(
@@ -166,6 +167,7 @@ NOT_ON_PROCESSES: Mapping[str, str] = {
         ),
         _OF_GROUPS,
     ),
+    **dict.fromkeys(("kept-vote", "answers-before-flush"), _OF_QUORUM),
     **dict.fromkeys(
         (
             "late-end-of-transaction",

@@ -8,6 +8,7 @@ from typing import Any
 
 from kspec.model_check.reports.studies.group import GROUP_STUDIES
 from kspec.model_check.reports.studies.kafka import KAFKA_STUDIES
+from kspec.model_check.reports.studies.quorum import QUORUM_STUDIES
 from kspec.model_check.reports.studies.study import Configuration, Study
 from kspec.model_check.reports.studies.transactions import TRANSACTION_STUDIES
 from kspec.spec.broker.rules.epoch_lookup import look_up_as_designed
@@ -478,4 +479,4 @@ PUBLISHED_STUDIES = (
 )
 """The studies in the order of Kafka's history, settings last."""
 
-STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES, *GROUP_STUDIES, *TRANSACTION_STUDIES)
+STUDIES = (*PUBLISHED_STUDIES, *KAFKA_STUDIES, *GROUP_STUDIES, *TRANSACTION_STUDIES, *QUORUM_STUDIES)

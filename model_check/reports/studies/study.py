@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-WITH_MESSAGES = ("kafka", "group")
+WITH_MESSAGES = ("kafka", "group", "quorum")
 """The models in which messages are under way, which are larger."""
 
 
