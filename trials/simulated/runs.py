@@ -16,6 +16,7 @@ from kspec.trials.simulated.history import BrokenPromiseError
 from kspec.trials.simulated.kinds.site import Fault
 from kspec.trials.simulated.plan import plan
 from kspec.trials.simulated.setup import RunSetup
+from kspec.trials.simulated.transactions.cluster import TransactionalCluster
 
 logging.getLogger("kspec").addHandler(logging.NullHandler())  # what nodes complain of is what a run is for
 
@@ -87,12 +88,14 @@ def run(
     most_steps: int,
     faults: Iterable[Fault] | None = None,
     most_ms: int | None = None,
-    kind: type[SimulatedCluster] = SimulatedCluster,
+    kind: type[SimulatedCluster] | None = None,
 ) -> RunOutcome:
     """Run a seed for so many steps or ms, with its own faults or with these. The same arguments give the same run.
 
-    `kind`: the class of the cluster, which may observe or direct more of it.
+    `kind`: the class of the cluster, which may observe or direct more of it; by default the one of the setup.
     """
+    if kind is None:
+        kind = TransactionalCluster if setup.transactions else SimulatedCluster
     seed_globally(setup.seed)
     seed_ids(setup.seed)
     planned = plan(setup.seed, sorted(setup.protocols), setup.conditions_now) if faults is None else faults

@@ -68,6 +68,9 @@ class RunSetup:
     Kafka 3.7.0 writes them without fsync (KAFKA-16541).
     """
 
+    transactions: bool = False
+    """Whether there are producers of transactions, and readers of what is committed, beside all other clients."""
+
     @property
     def conditions_now(self) -> RunConditions:
         """The conditions of this run."""

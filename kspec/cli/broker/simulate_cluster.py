@@ -115,6 +115,7 @@ def _on_spark(setups: "list[RunSetup]", length: Length, settings: Any) -> "Itera
     is_flag=True,
     help="Brokers that are killed or lose power may lose their leader-epoch-checkpoint.",
 )
+@click.option("--transactions", is_flag=True, help="Producers of transactions, too, and readers of what is committed.")
 @click.option("--shrink/--no-shrink", "shrinking", default=True, help="Shrink the first run in which a property fails.")
 @click.option("--engine", type=SWARM_ENGINES, default="compiled", show_default=True, help="Where seeds are run.")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="W", help="Processes; by default one for each core.")
@@ -141,6 +142,7 @@ def simulate_cluster(
     mutant: str | None,
     acks: str,
     lose_epoch_files: bool,
+    transactions: bool,
     shrinking: bool,
     engine: str,
     workers: int | None,
@@ -161,7 +163,7 @@ def simulate_cluster(
         return tell_simulated_story(story, release, mutant)
     page = _Page(Output(html), Output(recording), explore)
     page.check(plan_name, roll_every, as_json)
-    setups = _setups(range(seed, seed + seeds), _rules(release, mutant, brokers), acks, lose_epoch_files)
+    setups = _setups(range(seed, seed + seeds), _rules(release, mutant, brokers), acks, lose_epoch_files, transactions)
     if plan_name is not None:
         if hours is not None or roll_every is not None or engine != "compiled":
             raise click.UsageError("--plan has a length of its own: leave --hours, --roll-every and --engine out")
@@ -293,7 +295,9 @@ def _show_short(setup: "RunSetup", outcome: "RunOutcome") -> "RunOutcome":
     return short
 
 
-def _setups(chosen: range, rules: "dict[str, BrokerRules]", acks: str, lose_epoch_files: bool) -> "list[RunSetup]":
+def _setups(
+    chosen: range, rules: "dict[str, BrokerRules]", acks: str, lose_epoch_files: bool, transactions: bool
+) -> "list[RunSetup]":
     from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER
     from kspec.trials.cluster.plan import CONTROLLER
     from kspec.trials.simulated.setup import RunSetup
@@ -301,4 +305,7 @@ def _setups(chosen: range, rules: "dict[str, BrokerRules]", acks: str, lose_epoc
     protocols = {int(name): one.broker for name, one in rules.items() if name != CONTROLLER}
     wanted = ACKS_ALL if acks == "all" else ACKS_LEADER
     controller = rules[CONTROLLER].controller
-    return [RunSetup(seed, protocols, controller, acks=wanted, loses_epoch_files=lose_epoch_files) for seed in chosen]
+    return [
+        RunSetup(seed, protocols, controller, acks=wanted, loses_epoch_files=lose_epoch_files, transactions=transactions)
+        for seed in chosen
+    ]
