@@ -53,7 +53,9 @@ class RequestEnding(Enum):
 class AllowedValues(NamedTuple):
     """A field of the answer has one of these values. `reason` says why there are several.
 
-    A path names fields from outside in, `[0]` an entry of a list, and `[#]` the number of its entries.
+    A path names fields from outside in, `[0]` an entry of a list, and `[#]` the number of its entries; `[index=1]` is the
+    first entry whose field has this value, a number, a hole (`[name=@topic]`) or a text (`[name='a.b']`), and `[#index=1]`
+    the number of such entries.
     """
 
     path: str

@@ -126,6 +126,8 @@ def holes_in(value: Any) -> Iterator[Hole]:
     """The holes in what a client sends, and in what is expected."""
     if isinstance(value, Hole):
         yield value
+    elif isinstance(value, str):
+        yield from map(Hole, re.findall(r"=@([A-Za-z_0-9]+)\]", value))
     elif isinstance(value, Exchange):
         yield from holes_in((value.request.fields, value.constraints, value.awaited))
     elif isinstance(value, (DelayedAnswer, RecordParts, ChecksummedBytes, NumberHole, HasRecords, tuple, list)):

@@ -30,7 +30,7 @@ from kspec.conformance.wire.timing import TIMING
 from kspec.impl.wire.requests import CLIENT_ID, sent
 from kspec.impl.wire.schema import Field, Versions, schema
 
-FORMAT = 4
+FORMAT = 5
 """The version of the format. It grows with every change that a runner would have to know."""
 
 Json = dict[str, Any]
@@ -208,16 +208,13 @@ def versions_with(api: str, path: str) -> list[int]:
     facts = schema(f"{api}Response")
     fields: tuple[Field, ...] = facts.fields
     first, last = facts.versions
-    for name in names_in(path):
+    for name, inside in re.findall(r"([a-z_0-9]+)((?:\[[^\]]*\])*)(?:\.|$)", path):
         (field,) = [one for one in fields if one.name == name]
-        first, last = max(first, field.versions.first), min(last, field.versions.last)
         fields = field.fields
+        keys = [one for one in fields if one.name in re.findall(r"([a-z_0-9]+)=", inside)]
+        for one in (field, *keys):
+            first, last = max(first, one.versions.first), min(last, one.versions.last)
     return [first, last]
-
-
-def names_in(path: str) -> list[str]:
-    """The names of the fields in a path, from outside in."""
-    return [re.sub(r"\[.*", "", part) for part in path.split(".")]
 
 
 # ---- values

@@ -1,7 +1,8 @@
 """Whether an answer is as a case expects it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from kspec.conformance.wire.run.rendering import Json, Known, UnknownHoleError, filled
@@ -10,11 +11,18 @@ from kspec.impl.records.compression import CompressionError
 from kspec.impl.records.record import RecordError, records_of
 from kspec.impl.wire.values import Message
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+PATH_STEPS = re.compile(r"\[([^\]]*)\]|([a-z_0-9]+)")
+"""The text between brackets, or the name of a field."""
 
-def at(message: Message, path: str) -> Any:
-    """The field of an answer at a path. Raises: `LookupError`, if a list is too short or there is nothing inside."""
+
+def at(message: Message, path: str, known: Known = NOTHING) -> Any:
+    """The field of an answer at a path.
+
+    Raises: `LookupError`, if a list is too short, has no such entry, or there is nothing inside; `UnknownHoleError`.
+    """
     found: Any = message
-    for name, index in re.findall(r"([a-z_0-9]+)|\[(#|\d+)\]", path):
+    for inside, name in PATH_STEPS.findall(path):
         if name:
             if not isinstance(found, Message):
                 raise LookupError(path)
@@ -22,8 +30,25 @@ def at(message: Message, path: str) -> Any:
         elif found is None:
             raise LookupError(path)
         else:
-            found = len(found) if index == "#" else found[int(index)]
+            found = _of_list(found, inside, known)
     return found
+
+
+def _of_list(entries: Sequence[Any], inside: str, known: Known) -> Any:
+    """An entry of a list by its place or a field, or how many there are, of all or of those with a field."""
+    if "=" not in inside:
+        return len(entries) if inside == "#" else entries[int(inside)]
+    field, _, value = inside.removeprefix("#").partition("=")
+    wanted = _wanted(value, known)
+    having = [one for one in entries if _plain(one.__dict__[field]) == wanted]
+    return len(having) if inside.startswith("#") else having[0]
+
+
+def _wanted(value: str, known: Known) -> Any:
+    """The value of a field by which an entry is chosen: a hole, a text, or a number."""
+    if value.startswith("@"):
+        return filled({"hole": value[1:]}, known)
+    return value[1:-1] if value.startswith("'") else int(value)
 
 
 def differences(expected: list[Json], version: int, answer: Message, known: Known) -> list[str]:
@@ -40,8 +65,8 @@ def _liberties(constraint: Json, answer: Message, known: Known) -> Iterator[str]
     if "free" not in constraint:
         return
     try:
-        found = at(answer, constraint["path"])
-    except (LookupError, TypeError):
+        found = at(answer, constraint["path"], known)
+    except (LookupError, TypeError, UnknownHoleError):
         return
     allowed = [filled(one, known) for one in constraint["one_of"]]
     if _plain(found) not in allowed and is_free(constraint["free"], _plain(found)):
@@ -62,7 +87,10 @@ def _applies(constraint: Json, version: int) -> bool:
 def _differences(constraint: Json, answer: Message, known: Known) -> Iterator[str]:
     path = constraint["path"]
     try:
-        found = at(answer, path)
+        found = at(answer, path, known)
+    except UnknownHoleError as error:
+        yield f"{path}: {error}"
+        return
     except (LookupError, TypeError):
         if not _is_absent(constraint):
             yield f"{path}: there is none"
@@ -144,11 +172,11 @@ def shown(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else repr(value)
 
 
-def kept(kept: Json, version: int, answer: Message) -> dict[str, Any]:
+def kept(kept: Json, version: int, answer: Message, known: Known) -> dict[str, Any]:
     """The values that later requests need of an answer, as far as this version of it has them."""
     found = {}
     for name, where in kept.items():
         first, last = where.get("versions", (version, version))
         if first <= version <= last:
-            found[name] = _plain(at(answer, where["path"]))
+            found[name] = _plain(at(answer, where["path"], known))
     return found

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kspec.conformance.wire.run.checking import at, differences, kept, liberties
 from kspec.conformance.wire.run.connection import LENGTH, ClientConnection, NoAnswerError, SlowError
-from kspec.conformance.wire.run.rendering import Json, UnknownHoleError, filled, rendered
+from kspec.conformance.wire.run.rendering import Json, Known, UnknownHoleError, filled, rendered
 from kspec.conformance.wire.run.results import ExchangeReport, Result, Status
 from kspec.conformance.wire.run.versions import left_out_of, shared, steps_of
 from kspec.conformance.wire.timing import TIMING
@@ -229,7 +229,7 @@ class CaseRun:
         self._told.append(seen)
         if not wrong:
             self._keep(step.get("keep", {}), version, answer)
-        return bool(wrong) and _is_retried(step, answer)
+        return bool(wrong) and _is_retried(step, answer, self._known)
 
     def _read(self, api: str, version: int, frame: bytes) -> Message:
         try:
@@ -239,7 +239,7 @@ class CaseRun:
 
     def _keep(self, wanted: Json, version: int, answer: Message) -> None:
         try:
-            self._known |= kept(wanted, version, answer)
+            self._known |= kept(wanted, version, answer, self._known)
         except (LookupError, TypeError) as error:
             raise StepError(f"its answer does not tell {error}, which later requests need") from None
         if self._known.get("epoch_0", 0) > 0:
@@ -277,14 +277,14 @@ def needs_restart(case: Json) -> bool:
     return any(step.get("restart") for step in case["steps"])
 
 
-def _is_retried(step: Json, answer: Message) -> bool:
+def _is_retried(step: Json, answer: Message, known: Known) -> bool:
     """Whether the protocol asks clients to send such a request again."""
     codes = []
     for one in step["expect"]:
         if one["path"].endswith("error_code"):
             try:
-                codes.append(at(answer, one["path"]))
-            except (LookupError, TypeError):
+                codes.append(at(answer, one["path"], known))
+            except (LookupError, TypeError, UnknownHoleError):
                 continue
     return any(code in step.get("retry", ()) for code in codes)
 

@@ -154,12 +154,21 @@ class Reader {
 
 // ---- constraints
 
-function at(answer, path) {
-  for (const [, name, place] of path.matchAll(/([a-z_0-9]+)|\[(#|\d+)\]/g)) {
+function at(answer, path, known) {
+  for (const [, inside, name] of path.matchAll(/\[([^\]]*)\]|([a-z_0-9]+)/g)) {
     if (answer === null || answer === undefined) return undefined;
-    answer = name ? answer[name] : place === "#" ? BigInt(answer.length) : answer[place];
+    answer = name ? answer[name] : ofList(answer, inside, known);
   }
   return answer;
+}
+
+function ofList(entries, inside, known) {
+  if (!inside.includes("=")) return inside === "#" ? BigInt(entries.length) : entries[inside];
+  const [field, value] = inside.replace("#", "").split("=");
+  const text = () => (value.startsWith("'") ? value.slice(1, -1) : BigInt(value));
+  const wanted = value.startsWith("@") ? valueOf({ hole: value.slice(1) }, known) : text();
+  const having = entries.filter((one) => same(one[field], wanted));
+  return inside.startsWith("#") ? BigInt(having.length) : having[0];
 }
 
 const isIn = (versions, version) => versions[0] <= version && version <= versions[1];
@@ -168,7 +177,7 @@ const shown = (value) => (Buffer.isBuffer(value) ? value.toString("hex") : Strin
 
 /** What is wrong with a field, and what of it is free. */
 function judged(one, answer, known) {
-  const found = at(answer, one.path);
+  const found = at(answer, one.path, known);
   const values = (list) => list.map((given) => valueOf(given, known));
   const wrong = (what) => ({ wrong: `${one.path}: ${shown(found)}, ${what}` });
   if (found === undefined) return one.one_of?.length === 1 && one.one_of[0] === -1 ? {} : wrong("which is missing");
@@ -309,7 +318,7 @@ async function run(one, known) {
     free.push(...found.filter((one) => one.free).map((one) => one.free));
     for (const [name, where] of Object.entries(keep ?? {})) {
       if (!isIn(where.versions, version)) continue;
-      known[name] = at(answer, where.path);
+      known[name] = at(answer, where.path, known);
       if (known[name] === undefined) return { wrong: `${where.path} is missing`, answer };
     }
     if (known.epoch_0 > 0n) known.older_epoch = known.epoch_0 - 1n;
@@ -349,7 +358,7 @@ async function run(one, known) {
     if (Date.now() - sent < (step.not_before_ms ?? 0)) throw new Wrong(`it answers after ${Date.now() - sent} ms`);
     const { wrong, answer } = look(step.api, version, frame, step.expect, step.keep);
     if (!wrong) return;
-    const codes = step.expect.filter((one) => one.path.endsWith("error_code")).map((one) => at(answer, one.path));
+    const codes = step.expect.filter((one) => one.path.endsWith("error_code")).map((one) => at(answer, one.path, known));
     return { wrong, again: codes.some((code) => code !== undefined && step.retry?.includes(Number(code))) };
   };
   try {

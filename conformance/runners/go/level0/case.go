@@ -360,7 +360,7 @@ func (run *Run) once(step *Step) (again bool, err error) {
 		return false, fmt.Errorf("it answers after %v, not after %d ms or more", waited, step.NotBeforeMs)
 	}
 	answer, err := run.look(step.API, version, frame, step.Expect, step.Keep)
-	return err != nil && step.retries(answer), err
+	return err != nil && step.retries(answer, run.known), err
 }
 
 // look compares an answer, and keeps what later steps need of it.
@@ -379,7 +379,7 @@ func (run *Run) look(api string, version int, frame []byte, expect []Constraint,
 		if !has(where.Versions, version) {
 			continue
 		}
-		found, is := at(answer, where.Path)
+		found, is := at(answer, where.Path, run.known)
 		if !is {
 			return answer, fmt.Errorf("its answer does not tell %s, which later requests need", where.Path)
 		}
@@ -392,9 +392,9 @@ func (run *Run) look(api string, version int, frame []byte, expect []Constraint,
 }
 
 // retries tells whether the protocol asks clients to send such a request again.
-func (step *Step) retries(answer any) bool {
+func (step *Step) retries(answer any, known Known) bool {
 	for _, one := range step.Expect {
-		code, is := at(answer, one.Path)
+		code, is := at(answer, one.Path, known)
 		if number, isNumber := code.(int64); is && isNumber && strings.HasSuffix(one.Path, "error_code") && slices.Contains(step.Retry, number) {
 			return true
 		}

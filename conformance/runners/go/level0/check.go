@@ -55,7 +55,7 @@ func liberties(expected []Constraint, version int, answer any, known Known) (tol
 		if one.Free == nil || !has(one.Versions, version) {
 			continue
 		}
-		found, _ := at(answer, one.Path)
+		found, _ := at(answer, one.Path, known)
 		if one.notOneOf(found, known) != "" && one.Free.allows(found) {
 			told = append(told, fmt.Sprintf("%s: %v, where Apache Kafka has %v: %s", one.Path, found, one.OneOf, one.Free.Why))
 		}
@@ -67,12 +67,12 @@ func has(versions []int, version int) bool {
 	return len(versions) == 0 || versions[0] <= version && version <= versions[1]
 }
 
-var steps = regexp.MustCompile(`([a-z_0-9]+)|\[(#|\d+)\]`)
+var steps = regexp.MustCompile(`\[([^\]]*)\]|([a-z_0-9]+)`)
 
 // at finds the field of an answer at a path.
-func at(answer any, path string) (any, bool) {
+func at(answer any, path string, known Known) (any, bool) {
 	for _, step := range steps.FindAllStringSubmatch(path, -1) {
-		if name := step[1]; name != "" {
+		if name := step[2]; name != "" {
 			fields, is := answer.(map[string]any)
 			if answer, is = fields[name]; !is {
 				return nil, false
@@ -83,15 +83,44 @@ func at(answer any, path string) (any, bool) {
 		if !is {
 			return nil, false
 		}
-		if step[2] == "#" {
+		if field, value, is := strings.Cut(step[1], "="); is {
+			counts := strings.HasPrefix(field, "#")
+			having, err := known.having(list, strings.TrimPrefix(field, "#"), value)
+			if err != nil || !counts && len(having) == 0 {
+				return nil, false
+			}
+			if list = having; !counts {
+				answer = list[0]
+				continue
+			}
 			answer = int64(len(list))
-		} else if number, _ := strconv.Atoi(step[2]); number < len(list) {
+		} else if step[1] == "#" {
+			answer = int64(len(list))
+		} else if number, _ := strconv.Atoi(step[1]); number < len(list) {
 			answer = list[number]
 		} else {
 			return nil, false
 		}
 	}
 	return answer, true
+}
+
+// having gives the entries of a list whose field has a value: a number, a text in quotes, or "@" and the name of a hole.
+func (known Known) having(list []any, field, value string) (found []any, err error) {
+	var wanted any
+	if hole, is := strings.CutPrefix(value, "@"); is {
+		wanted, err = known.value(map[string]any{"hole": hole})
+	} else if text, is := strings.CutPrefix(value, "'"); is {
+		wanted = strings.TrimSuffix(text, "'")
+	} else {
+		wanted, err = strconv.ParseInt(value, 10, 64)
+	}
+	for _, one := range list {
+		if fields, is := one.(map[string]any); is && fields[field] == wanted {
+			found = append(found, one)
+		}
+	}
+	return found, err
 }
 
 // differences tells what of an answer is not as expected.
@@ -108,7 +137,7 @@ func differences(expected []Constraint, version int, answer any, known Known) (w
 }
 
 func (one *Constraint) difference(answer any, known Known) string {
-	found, is := at(answer, one.Path)
+	found, is := at(answer, one.Path, known)
 	switch {
 	case !is && len(one.OneOf) == 1 && one.OneOf[0] == json.Number("-1"): // a tagged field that has its default
 		return ""
