@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from kspec.conformance.wire.cases.case import Case, cases_of
 from kspec.conformance.wire.cases.document import Json, document_of, file_of, index_of
 from kspec.conformance.wire.cases.kept import kept_text
+from kspec.conformance.wire.cases.versions import cases_of_versions
 from kspec.conformance.wire.choice.cover import SelectedRun, chosen_runs
 from kspec.conformance.wire.model.subjects import SUBJECTS
 from kspec.model_check.version import VERSION
@@ -42,8 +43,11 @@ def all_runs() -> tuple[SelectedRun, ...]:
 
 @cache
 def all_cases() -> tuple[Case, ...]:
-    """The cases, one for each run."""
-    return tuple(cases_of(all_runs(), NEWEST, BROKER_MUTANTS))
+    """The cases: one for each run, and those of older versions of requests."""
+    chosen = cases_of(all_runs(), NEWEST, BROKER_MUTANTS)
+    of_versions = cases_of_versions(all_runs(), NEWEST)
+    names = {one.name: number for number, one in enumerate(SUBJECTS)}
+    return tuple(sorted((*chosen, *of_versions), key=lambda one: names[one.subject]))
 
 
 def generated() -> SuiteContent:

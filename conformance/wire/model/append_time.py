@@ -14,6 +14,7 @@ from kspec.conformance.wire.model.partition import (
     reply_of,
     topic_ready,
 )
+from kspec.conformance.wire.model.received.headers import CLOCKS
 from kspec.conformance.wire.model.requests import FETCHED, LISTED, PRODUCED, fetch, list_offsets, produce, since
 from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
 from kspec.spec.broker.leader.fetch import read_partition
@@ -37,7 +38,6 @@ CONFIGS = (
     ("message.timestamp.after.max.ms", str(HOUR_MS)),
 )
 MOST_RECORDS = 3
-CLOCKS = "the clocks of client and broker may be far apart, but not by a day"
 
 
 def _time_of_append(number: int) -> Hole:

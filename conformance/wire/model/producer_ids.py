@@ -1,5 +1,6 @@
 """The ids of idempotent producers: a new one, and what a producer says that had one."""
 
+from dataclasses import replace
 from typing import Any
 
 from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, NoneOf, RequestFields, equals
@@ -58,6 +59,25 @@ PRODUCER_IDS = Subject(
     {"ids": MOST_IDS},
 )
 
+
+def _init_later() -> Move:
+    """A new id after others: one by one nobody could compare it with all of them, but they are counted."""
+    new = PRODUCER_IDS.moves[0]
+
+    def take(protocol: BrokerProtocol, ids: ProducerIds) -> MoveResult | None:
+        taken = new.take(protocol, ids)
+        if taken is None or ids.following == 0:
+            return taken
+        constraints = (*taken.exchange.constraints, AtLeast("producer_id", OWN_HOLE._replace(plus=1), COUNTED))
+        return taken._replace(exchange=taken.exchange._replace(constraints=constraints, outcome="another id"))
+
+    return new._replace(take=take)
+
+
+COUNTED = "a broker counts ids, and goes on where it has stopped: so none of those that it has given comes back"
 PRODUCER_IDS_AGAIN = after_restart(
-    PRODUCER_IDS, plain_restart(handle_init_producer_id, UNIQUE), before=("init.new",), after=("init.new",)
+    replace(PRODUCER_IDS, moves=(_init_later(),)),
+    plain_restart(handle_init_producer_id, UNIQUE),
+    before=("init.new",),
+    after=("init.new",),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from kspec.conformance.wire.exchange import Constraint, Exchange, Hole, RequestEnding, equals
+from kspec.conformance.wire.exchange import Constraint, Exchange, Hole, RequestEnding, RequestFields, equals
 from kspec.conformance.wire.model.batches import BatchShape, batch
 from kspec.conformance.wire.model.partition import (
     LogState,
@@ -17,9 +17,12 @@ from kspec.conformance.wire.model.partition import (
     topic_ready,
 )
 from kspec.conformance.wire.model.reading.fetching import fetch_constraints
-from kspec.conformance.wire.model.requests import PRODUCED, fetch, produce
+from kspec.conformance.wire.model.reading.logs import ALL_RECORDS, delete_move
+from kspec.conformance.wire.model.reading.places import PLACES
+from kspec.conformance.wire.model.requests import PRODUCED, TOPIC, fetch, produce
 from kspec.conformance.wire.model.restarts import after_restart
 from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
+from kspec.spec.broker.clients.named_partitions import check_named_partition, check_named_topic
 from kspec.spec.broker.leader.fetch import read_partition
 from kspec.spec.broker.leader.produce import handle_produce
 from kspec.spec.broker.protocol import BrokerProtocol
@@ -207,18 +210,59 @@ def _read_all() -> Move:
     def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
         request = FetchRequest(CONSUMER, FetchPosition(NO_EPOCH, Offset(0), NO_EPOCH), has_client_metadata=True)
         answer = read_partition(broker(protocol), state.log.partition, request)
-        outcome = f"{answer.high_watermark} records"
+        outcome = answer.error.name if answer.error != Error.NONE else f"{answer.high_watermark} records"
         return MoveResult(state, Exchange(fetch(0), outcome, constraints=fetch_constraints(answer)))
 
     return Move("read-all", "read all records", read_partition, KEPT, take)
 
 
+def _describe_producers() -> Move:
+    """The producers that the leader remembers, each with its epoch and its last sequence number."""
+
+    def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
+        producers = state.log.partition.producers
+        error = check_named_topic(True, check_named_partition(1, 0, by_id=False))
+        where = "topics[0].partitions[0]"
+        constraints: list[Constraint] = [
+            equals(f"{where}.error_code", error.value),
+            equals(f"{where}.active_producers[#]", len(producers)),
+        ]
+        for entry in producers:
+            one = f"{where}.active_producers[producer_id=@{PRODUCER_HOLES[entry.producer_id].name}]"
+            constraints += [
+                equals(f"{one}.producer_epoch", entry.producer_epoch),
+                equals(f"{one}.last_sequence", entry.last_sequence),
+                equals(f"{one}.current_txn_start_offset", -1),
+            ]
+        request = RequestFields("DescribeProducers", {"topics": [{"name": TOPIC, "partition_indexes": [0]}]})
+        return MoveResult(state, Exchange(request, f"{len(producers)} producers", error, constraints=tuple(constraints)))
+
+    return Move("describe-producers", "ask which producers are known", check_named_topic, ONCE, take)
+
+
+DESCRIBE_PRODUCERS = _describe_producers()
 READ_ALL = _read_all()
 ALL_ACKS = ((ACKS_ALL, "all"), (ACKS_LEADER, "1"), (ACKS_NONE, "0"), (2, "2"), (-2, "minus-2"))
 
 
 PAIRS = ("first-over-last", "next-pair", "again-first-half", "again-second-half", "again-and-more", "new-epoch-goes-on")
 """Batches that are only sent in the subject `sequences`."""
+
+MOST_IF_CUT = 3
+OF_CUT_LOG = (
+    "idempotent.first",
+    "idempotent.next",
+    "idempotent.again",
+    "idempotent.again-2",
+    "idempotent.gap",
+    "idempotent.new-epoch",
+    "idempotent.old-epoch",
+    "other.first",
+    "other.next",
+    "read-all",
+    "describe-producers",
+)
+"""Batches and looks of the subject `sequences-cut`, beside deleting."""
 
 LONG = ("again-5", "again-6", "old-epoch-first", "first-not-0")
 """Batches that are only sent in the subject `producing`."""
@@ -236,6 +280,7 @@ def _of_two() -> Iterator[Move]:
     yield _of_other("first", "its first batch", 0)
     yield _of_other("next", "its second batch", 1)
     yield READ_ALL
+    yield DESCRIBE_PRODUCERS
 
 
 PRODUCING = Subject(
@@ -255,6 +300,32 @@ SEQUENCE_NUMBERS = replace(
     meaning="batches of several records, the last sequence number and what follows it, and two producers",
     moves=tuple(_bounded(move, MOST_OF_PAIRS) for move in _of_two()),
     bounds={"records": MOST_OF_PAIRS, "producer_epochs": 2, "producers": 2},
+    looks=(READ_ALL, DESCRIBE_PRODUCERS),
+)
+
+
+def _of_log(move: Move) -> Move:
+    """A move about the log alone."""
+
+    def take(protocol: BrokerProtocol, state: ProducingState) -> MoveResult | None:
+        taken: Any = move.take(protocol, state.log)
+        return None if taken is None else MoveResult(state._replace(log=taken.state), taken.exchange)
+
+    return move._replace(take=take)
+
+
+CUT_SEQUENCES = replace(
+    SEQUENCE_NUMBERS,
+    name="sequences-cut",
+    meaning="producers of a log whose records are deleted: they are remembered",
+    moves=tuple(
+        _bounded(move, MOST_IF_CUT)
+        for move in (
+            *(one for one in SEQUENCE_NUMBERS.moves if one.name in OF_CUT_LOG),
+            *map(_of_log, (delete_move(*ALL_RECORDS), delete_move(*PLACES[3]))),
+        )
+    ),
+    bounds={"records": MOST_IF_CUT, "producer_epochs": 2, "producers": 2},
 )
 
 RESTART = restart_move(lambda state: state.log, lambda state, log: state._replace(log=log))
@@ -277,6 +348,7 @@ PRODUCING_AGAIN = after_restart(
         "other.first",
         "other.next",
         "read-all",
+        "describe-producers",
     ),
 )
 """Of a producer's batches Kafka remembers the last alone when it starts (`ProducerStateManager.writeSnapshot`). A broker may

@@ -50,11 +50,17 @@ def fetch(offset: int, *, epoch: Any = -1, last_epoch: Any = -1, versions: Versi
 
 
 def list_offsets(
-    timestamp: Any, *, epoch: Any = -1, versions: Versions = EVER, partition: int = 0, **more: Any
+    timestamp: Any,
+    *,
+    epoch: Any = -1,
+    versions: Versions = EVER,
+    partition: int = 0,
+    topic: Hole = TOPIC,
+    **more: Any,
 ) -> RequestFields:
     """The offset of a timestamp."""
     asked = {"partition_index": partition, "current_leader_epoch": epoch, "timestamp": timestamp}
-    fields: Fields = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": [asked]}], **more}
+    fields: Fields = {"replica_id": -1, "topics": [{"name": topic, "partitions": [asked]}], **more}
     return RequestFields("ListOffsets", fields, versions)
 
 
@@ -89,10 +95,10 @@ def look_up_topic(topic: Hole = TOPIC, topic_id: str = "topic_id") -> Exchange:
     )
 
 
-def wait_for_leader(partition: int = 0) -> Exchange:
+def wait_for_leader(partition: int = 0, topic: Hole = TOPIC) -> Exchange:
     """The broker leads the partition."""
     constraints = (equals(f"{LISTED}.error_code", 0),)
-    return Exchange(list_offsets(-2, partition=partition), "led", constraints=constraints, retried=NOT_READY)
+    return Exchange(list_offsets(-2, partition=partition, topic=topic), "led", constraints=constraints, retried=NOT_READY)
 
 
 def restarted(epoch: str, offset: int = 0) -> Exchange:

@@ -22,14 +22,16 @@ SIZES = {
     "frames": (2, 31, 30),
     "absent": (2, 53, 46),
     "producer-ids": (3, 7, 4),
-    "producer-ids-again": (6, 7, 1),
+    "producer-ids-again": (6, 7, 2),
     "producing": (210, 2197, 33),
-    "sequences": (388, 3194, 29),
-    "sequences-again": (388, 1555, 16),
-    "received": (3, 37, 20),
+    "sequences": (388, 3582, 32),
+    "sequences-again": (388, 1867, 19),
+    "sequences-cut": (100, 795, 24),
+    "received": (3, 39, 21),
     "limits": (3, 13, 8),
     "records": (2, 34, 34),
-    "reading": (10, 930, 144),
+    "stamped-records": (2, 10, 10),
+    "reading": (10, 980, 151),
     "reading-again": (40, 384, 28),
     "times": (53, 425, 24),
     "compacted": (4, 24, 7),
@@ -37,15 +39,17 @@ SIZES = {
     "append-time": (7, 30, 11),
     "sizes": (12, 161, 69),
     "waiting": (31, 83, 32),
-    "sessions": (98, 693, 15),
+    "sessions": (322, 2398, 19),
     "forgetting": (76, 179, 13),
-    "topics": (69, 3196, 87),
+    "topics": (92, 5029, 129),
     "topics-again": (30, 118, 7),
-    "members": (1504, 40677, 88),
+    "members": (1504, 41800, 91),
     "static-members": (22, 178, 23),
     "session-limits": (7, 12, 4),
+    "chosen-protocols": (122, 643, 29),
     "silent-members": (205, 505, 20),
-    "offsets": (73, 864, 43),
+    "waiting-members": (74, 179, 4),
+    "offsets": (93, 1193, 47),
     "offsets-again": (15, 59, 7),
     "members-again": (23, 47, 4),
     "offsets-of-deleted": (11, 45, 18),
@@ -54,6 +58,13 @@ SIZES = {
     "consumers-offsets": (681, 9089, 29),
     "conversion": (415, 4255, 38),
     "metadata": (3, 25, 12),
+    "pages": (3, 28, 12),
+    "made-anew": (233, 1799, 37),
+    "settings": (189, 4563, 44),
+    "settings-again": (12, 43, 3),
+    "nothing": (1, 22, 22),
+    "several-partitions": (77, 2057, 70),
+    "several-groups": (38, 1140, 68),
 }
 """States, transitions, and kinds of answers to requests."""
 
@@ -82,7 +93,7 @@ def test_the_last_step_of_a_run_meets_what_it_is_there_for(made_suite: MadeSuite
 
 def test_names_are_different_and_cases_tell_of_their_rule(made_suite: MadeSuite) -> None:
     cases = made_suite.cases
-    assert len({case.name for case in cases}) == len(cases) == 1034
+    assert len({case.name for case in cases}) == len(cases) == 1516
     for case in cases:
         assert case.rule.function.startswith("spec."), case.name
         assert case.rule.doc, case.name
@@ -152,6 +163,8 @@ ERRORS_OF_HANDLERS = {
     Error.STALE_MEMBER_EPOCH,
     Error.UNRELEASED_INSTANCE_ID,
     Error.UNSUPPORTED_ASSIGNOR,
+    Error.MISMATCHED_ENDPOINT_TYPE,
+    Error.UNSUPPORTED_ENDPOINT_TYPE,
 }
 
 

@@ -34,6 +34,7 @@ KNOWN: dict[str, Any] = {
     "producer_id_2": 4712,
     "topic_id_2": bytes(range(16, 32)),
     "internal_id": bytes(range(32, 48)),
+    "former_id": bytes(range(48, 64)),
     "session_id": 99,
     "epoch_0": 8,
     "epoch_1": 10,

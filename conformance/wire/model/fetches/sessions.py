@@ -6,6 +6,7 @@ from kspec.conformance.wire.exchange import Constraint, Exchange, Hole, NotEmpty
 from kspec.conformance.wire.model.batches import BatchShape, batch
 from kspec.conformance.wire.model.partition import LogState, append, broker, keeps_records, led_partition, topic_ready
 from kspec.conformance.wire.model.reading.fetching import fetch_constraints
+from kspec.conformance.wire.model.reading.logs import ALL_RECORDS, delete_move
 from kspec.conformance.wire.model.requests import PRODUCED, fetch, produce
 from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
 from kspec.impl.wire.schema import FOREVER, Versions
@@ -142,7 +143,9 @@ def _news(protocol: BrokerProtocol, state: SessionState, session: SessionModel, 
     inside = fetch_constraints(answer) if news else ()
     constraints = (equals("error_code", 0), equals("session_id", SESSION), equals("responses[#]", int(news)), *inside)
     after = state._replace(session=_told(session, answer) if news else session)
-    outcome = "records" if answer.records else "news" if news else "no news"
+    moved = answer.log_start_offset != session.sent.log_start_offset
+    told = "news of the log start" if moved and answer.high_watermark == session.sent.high_watermark else "news"
+    outcome = "records" if answer.records else told if news else "no news"
     return MoveResult(after, Exchange(request, outcome, constraints=constraints))
 
 
@@ -159,12 +162,26 @@ def _append() -> Move:
     return Move("produce", "another client produces a record", handle_produce, PROMISE, take)
 
 
+def _delete() -> Move:
+    """The start of the log moves, and nothing else does."""
+
+    def take(protocol: BrokerProtocol, state: SessionState) -> MoveResult | None:
+        taken: Any = DELETE_ALL.take(protocol, state.log)
+        if taken.state == state.log:
+            return None
+        return MoveResult(state._replace(log=taken.state), taken.exchange._replace(client="B"))
+
+    return DELETE_ALL._replace(name="delete-records", words="another client deletes all records", take=take)
+
+
+DELETE_ALL = delete_move(*ALL_RECORDS)
 SESSIONS = Subject(
     "sessions",
     "fetch sessions: begun, gone on with, ended, and by clients that are out of step",
     SessionState(LogState(led_partition())),
     (
         _append(),
+        _delete(),
         _begin("begin", "begin a session", FIRST_EPOCH, by_id=False, again=False),
         _begin("begin-by-id", "begin a session, the topic named by its id", FIRST_EPOCH, by_id=True, again=False),
         _begin("begin-again", "begin another session in place of one's own", FIRST_EPOCH, by_id=False, again=True),

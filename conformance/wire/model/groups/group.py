@@ -34,7 +34,7 @@ START = Instant(MonotonicMs(0), TimestampMs(0))
 COORDINATOR = Coordinator(coordinator_of(NEWEST_RELEASE), CoordinatorSettings(initial_rebalance_delay_ms=0))
 """Groups begin at once here. A broker that waits at the beginning for more members answers later, and the same."""
 
-SESSION_MS, REBALANCE_MS = 30_000, 60_000
+SESSION_MS, REBALANCE_MS = 120_000, 60_000
 PROTOCOLS = (GroupProtocol("range", b"\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff"),)
 """A subscription to no topic, as consumers write it."""
 
@@ -92,6 +92,11 @@ def settled(step: GroupStep) -> GroupStep:
     return step
 
 
+def chosen_by(member_id: MemberId) -> str:
+    """The entry of a list that is about a member whose id the broker has made up."""
+    return f"[member_id=@{on_wire(member_id).name}]"
+
+
 def _join_constraints(answer: JoinGroupResponse) -> tuple[Constraint, ...]:
     found: list[Constraint] = [equals("error_code", answer.error.value)]
     if answer.error == Error.NONE:
@@ -107,6 +112,9 @@ def _join_constraints(answer: JoinGroupResponse) -> tuple[Constraint, ...]:
         if len(answer.members) == 1:
             found += [equals("members[0].metadata", answer.members[0].metadata)]
             found += [equals("members[0].group_instance_id", answer.members[0].instance_id)]
+        else:
+            for member in answer.members:
+                found.append(equals(f"members{chosen_by(member.member_id)}.metadata", member.metadata))
     return tuple(found)
 
 
@@ -144,7 +152,8 @@ def _answer(answer: AnswerMember, fresh: MemberId) -> _GroupAnswer:
         return _GroupAnswer(client, _sync_constraints(response), (), response.error)
     if response.member_id == fresh != NO_MEMBER_ID:
         hole = on_wire(fresh).name
-        constraints = tuple(one for one in _join_constraints(response) if one[0] not in ("member_id", "leader"))
+        told = (one for one in _join_constraints(response) if one[0] not in ("member_id", "leader"))
+        constraints = tuple(one for one in told if chosen_by(fresh) not in one[0])
         return _GroupAnswer(client, (*constraints, NotEmpty("member_id")), ((hole, "member_id"),), response.error)
     return _GroupAnswer(client, _join_constraints(response), (), response.error)
 

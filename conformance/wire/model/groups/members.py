@@ -18,6 +18,7 @@ from kspec.conformance.wire.model.groups.group import (
     UNKNOWN_MEMBER,
     GroupAndClients,
     assignment_of,
+    chosen_by,
     fresh_id,
     group_ready,
     number_of,
@@ -32,6 +33,7 @@ from kspec.impl.wire.schema import Versions
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.coordinator.administration import handle_delete_groups, handle_describe_groups
 from kspec.spec.coordinator.effects import PersistRecords
+from kspec.spec.coordinator.group import GroupState
 from kspec.spec.coordinator.joining import handle_join_group
 from kspec.spec.coordinator.members import handle_heartbeat, handle_leave_group, handle_sync_group, on_assignment_stored
 from kspec.spec.coordinator.rebalance import then
@@ -57,7 +59,7 @@ KNOWING_INSTANCE, KNOWING_PROTOCOL = 3, 5
 OF_MANY = 3
 """The first version of LeaveGroup in which several members leave."""
 
-MOST_IDS = 2
+MOST_IDS, BOTH = 2, 2
 MOST_GENERATIONS = 3
 
 
@@ -145,6 +147,10 @@ def _sync(name: str, words: str, client: str, who: str, ahead: int = 0, instance
             if leads
             else ()
         )
+        if asked.get("some"):
+            if not leads or len(given) < BOTH:
+                return None
+            given = tuple(one for one in given if one.member_id == member_id)
         generation, group_id = _generation(state, ahead), asked.get("group", GROUP)
         kind, chosen = asked.get("type", "consumer"), asked.get("protocol", PROTOCOLS[0].name)
         request = SyncGroupRequest(
@@ -226,6 +232,31 @@ def _leave(name: str, words: str, client: str, who: str, instance: str | None = 
     return Move(f"leave.{name}", words, handle_leave_group, ONE_OWNER, take)
 
 
+def _leave_both() -> Move:
+    """A member, and one that nobody knows, leave in one request."""
+
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
+        member_id = _who(state, "A", "own")
+        if "A" in state.waiting or member_id is None:
+            return None
+        members = (MemberIdentity(UNKNOWN_MEMBER), MemberIdentity(member_id))
+        fields = {
+            "group_id": GROUP_HOLE,
+            "members": [{"member_id": on_wire(one.member_id), "group_instance_id": None} for one in members],
+        }
+        step = handle_leave_group(COORDINATOR, state.group, LeaveGroupRequest(GROUP, members), START)
+        taken = replied_exchange(state, STRANGER, RequestFields("LeaveGroup", fields, since(OF_MANY)), step, _left)
+        if taken.exchange.constraints[-1] == equals("members[1].error_code", 0):
+            others = " and others answered" * bool(taken.exchange.awaited)
+            taken = taken._replace(exchange=taken.exchange._replace(outcome=f"one leaves{others}"))
+        if step.state.pending != state.group.pending and step.state.state != state.group.state:
+            return MoveResult(taken.state, taken.exchange._replace(since=NEW_COORDINATOR))
+        return told_while_empty(taken, state.group)
+
+    words = "a member that nobody knows and member A leave in one request"
+    return Move("leave.both", words, handle_leave_group, ONE_OWNER, take)
+
+
 def _left(answer: LeaveGroupResponse) -> tuple[Error, tuple[Constraint, ...]]:
     if answer.error != Error.NONE:
         return answer.error, (equals("error_code", answer.error.value),)
@@ -247,6 +278,9 @@ NOT_STORED_YET = (Error.GROUP_ID_NOT_FOUND,)
 
 Kafka: `GroupMetadataManager.classicGroupJoinToClassicGroup`, `GroupMetadataManager.describeGroups` at `committedOffset`.
 """
+JUST_LEFT = (Error.NONE,)
+"""The last member has left, and another one has its id and has not joined. The rebalance of nobody has a timer of 0 ms."""
+
 STORED_LATER = (Error.NONE,)
 """The same in a version without that error: the answer is of a dead group."""
 
@@ -264,7 +298,10 @@ def _describe(name: str, words: str, reports_missing: bool) -> Move:
         exchange = taken.exchange
         if exchange.error == Error.NONE:
             outcome = f"{state_of_group}, {len(state.group.members)} members"
-            exchange = exchange._replace(outcome=outcome, retried=NOT_STORED_YET if reports_missing else STORED_LATER)
+            retried: tuple[Error, ...] = NOT_STORED_YET if reports_missing else STORED_LATER
+            if state.group.state == GroupState.EMPTY and state.group.pending:
+                retried = (*retried, *JUST_LEFT)
+            exchange = exchange._replace(outcome=outcome, retried=retried)
         return told_while_empty(MoveResult(taken.state, exchange), state.group)
 
     return Move(name, words, handle_describe_groups, "what is told of a group is so", take)
@@ -283,9 +320,17 @@ def _described(answer: DescribeGroupsResponse) -> tuple[Error, tuple[Constraint,
 
 
 def _members_described(answer: DescribeGroupsResponse) -> tuple[Constraint, ...]:
-    """Fields of a member that is alone; of several the order is not known."""
+    """Fields of each member; of several the order is not known."""
     if len(answer.members) != 1:
-        return ()
+        each = ((f"groups[0].members{chosen_by(one.member_id)}", one) for one in answer.members)
+        return tuple(
+            constraint
+            for where, one in each
+            for constraint in (
+                equals(f"{where}.member_metadata", one.metadata),
+                equals(f"{where}.member_assignment", one.assignment),
+            )
+        )
     (member,) = answer.members
     return (
         equals("groups[0].members[0].member_id", on_wire(member.member_id)),
@@ -387,6 +432,7 @@ def _setup(state: GroupAndClients, holes: frozenset[str]) -> tuple[Exchange, ...
 DYNAMIC = {move.name: move for move in _dynamic()}
 JOIN_NEW, JOIN_OWN = DYNAMIC["join.new.A"], DYNAMIC["join.own.A"]
 SYNC_OWN, LEAVE_OWN = DYNAMIC["sync.own.A"], DYNAMIC["leave.own.A"]
+SYNC_OTHER = DYNAMIC["sync.own.B"]
 DESCRIBE, DELETE = _describe("describe", "describe the group", True), _forget()
 OLD_DESCRIBE = _describe("describe.old", "describe the group, in a version that has no error for a missing one", False)
 BOUNDS = {"generations": MOST_GENERATIONS, "member_ids": MOST_IDS}
@@ -394,7 +440,7 @@ MEMBERS = Subject(
     "members",
     "members of a group that join, are given partitions, are alive and leave",
     GroupAndClients(),
-    (*DYNAMIC.values(), *_wrong(), DESCRIBE, OLD_DESCRIBE, DELETE),
+    (*DYNAMIC.values(), *_wrong(), _leave_both(), DESCRIBE, OLD_DESCRIBE, DELETE),
     _setup,
     BOUNDS,
 )
@@ -413,4 +459,68 @@ SESSION_LIMITS = Subject(
     tuple(_limits()),
     _setup,
     {"member_ids": MOST_IDS},
+)
+
+# ---- protocols that members choose from
+
+
+def _subscribed(name: str, data: bytes) -> GroupProtocol:
+    """A protocol with a subscription to no topic, and data of the member's own, as consumers write it."""
+    return GroupProtocol(name, bytes(6) + len(data).to_bytes(4, "big") + data)
+
+
+RANGE, ROUND_ROBIN = _subscribed("range", b"range of A"), _subscribed("roundrobin", b"in turn")
+OF_BOTH, OF_ONE = (RANGE, ROUND_ROBIN), (ROUND_ROBIN, _subscribed("sticky", b"sticky"))
+"""The protocols of member A, and of member B, who lacks the one that A likes best."""
+
+
+def _choosers() -> Iterator[Move]:
+    for client, protocols in (("A", OF_BOTH), ("B", OF_ONE)):
+        first = join_move(f"new.{client}", f"member {client} joins without an id", client, "new", protocols=protocols)
+        yield _of_one_id(first)
+        yield join_move(f"own.{client}", f"member {client} joins with its protocols", client, "own", protocols=protocols)
+    yield from (DYNAMIC["leave.own.A"], DYNAMIC["leave.own.B"], DESCRIBE)
+
+
+def _of_one_id(move: Move) -> Move:
+    """The move, where a client gets its first id."""
+
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
+        taken: Any = move.take(protocol, state)
+        return None if taken is None or any(len(ids) > 1 for _, ids in taken.state.ids) else taken
+
+    return move._replace(take=take)
+
+
+def _chosen(name: str, words: str, client: str, some: bool = False) -> Move:
+    """A sync that names the group's protocol. `some`: a leader that assigns something to itself alone."""
+    sync = _sync(name, words, client, "own")
+    protocols = (one.name for one in {*OF_BOTH, *OF_ONE})
+    named = {one: _sync(name, words, client, "own", protocol=one, some=some) for one in protocols}
+
+    def take(protocol: BrokerProtocol, state: GroupAndClients) -> MoveResult | None:
+        chosen = state.group.protocol_name
+        taken: Any = named[chosen].take(protocol, state) if chosen is not None else None
+        if taken is None:
+            return None
+        empty = " with nothing" * (equals("assignment", b"") in taken.exchange.constraints)
+        outcome = f"{taken.exchange.outcome}{empty}, {chosen} of {len(state.group.members)}"
+        return MoveResult(taken.state, taken.exchange._replace(outcome=outcome))
+
+    return sync._replace(take=take)
+
+
+CHOSEN_PROTOCOLS = Subject(
+    "chosen-protocols",
+    "members that have several protocols: the group's is one that all of them have",
+    GroupAndClients(),
+    (
+        *_choosers(),
+        _chosen("own.A", "member A asks for its assignment", "A"),
+        _chosen("own.B", "member B asks for its assignment", "B"),
+        _chosen("some.A", "member A, who leads, gives something to itself alone", "A", some=True),
+    ),
+    _setup,
+    BOUNDS,
+    is_goal=lambda name: name.startswith(("sync", "describe")),
 )

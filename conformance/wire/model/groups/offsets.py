@@ -39,6 +39,9 @@ LONGEST_METADATA = COORDINATOR.settings.max_metadata_size
 WITH_EPOCH, REPORTING_MISSING = 6, 9
 """The first version of OffsetCommit with a leader epoch, and the first with an error for a missing group."""
 
+TOO_MANY_PAIRS = "\U0001d11e" * (LONGEST_METADATA // 2) + "m"
+"""Metadata is counted in units of two bytes, of which letters like this one have two."""
+
 ANY_WITH_EPOCH = since(WITH_EPOCH)
 WITHOUT_EPOCH, WITHOUT_REPORT = Versions(2, WITH_EPOCH - 1), Versions(WITH_EPOCH, REPORTING_MISSING - 1)
 
@@ -195,6 +198,14 @@ OFFSETS = Subject(
         _commit("unknown", "a member commits that nobody knows", "unknown", 0),
         _commit("metadata", "a client commits with as much metadata as it may", "nobody", None, "m" * LONGEST_METADATA),
         _commit("much-metadata", "a client commits with too much metadata", "nobody", None, "m" * (LONGEST_METADATA + 1)),
+        _commit(
+            "wide-metadata",
+            "a client commits as many letters of two bytes as it may",
+            "nobody",
+            None,
+            "ö" * LONGEST_METADATA,
+        ),
+        _commit("paired-metadata", "a client commits letters of two units, one too many", "nobody", None, TOO_MANY_PAIRS),
         OFFSETS_OF_PARTITION,
         OFFSETS_OF_ALL,
         _forget(),

@@ -13,7 +13,7 @@ from kspec.conformance.wire.model.groups.group import (
     replied_exchange,
     told_while_empty,
 )
-from kspec.conformance.wire.model.groups.members import SYNC_OWN, join_move
+from kspec.conformance.wire.model.groups.members import SYNC_OTHER, SYNC_OWN, join_move
 from kspec.conformance.wire.model.requests import since
 from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
 from kspec.spec.broker.protocol import BrokerProtocol
@@ -137,4 +137,90 @@ SILENT_MEMBERS = Subject(
     lambda state, holes: group_ready(),
     {"pauses": MOST_PAUSES},
     is_goal=lambda name: name in ("heartbeat", "describe"),
+)
+
+
+# ---- a member that waits is not silent
+
+
+class WaitingMembersState(NamedTuple):
+    """The group, and whether there was a pause."""
+
+    inner: GroupAndClients = GroupAndClients()
+    is_later: bool = False
+
+
+def _before(move: Move) -> Move:
+    """A move of members, before the pause; nobody gets a second id."""
+
+    def take(protocol: BrokerProtocol, state: WaitingMembersState) -> MoveResult | None:
+        taken: Any = None if state.is_later else move.take(protocol, state.inner)
+        if taken is None or any(len(ids) > 1 for _, ids in taken.state.ids):
+            return None
+        return MoveResult(WaitingMembersState(taken.state), taken.exchange)
+
+    return move._replace(take=take)
+
+
+def _look_at_waiting() -> Move:
+    """A member waits for another one, for longer than its session is."""
+
+    def take(protocol: BrokerProtocol, state: WaitingMembersState) -> MoveResult | None:
+        group = state.inner.group
+        if state.is_later or state.inner.waiting != ("A",) or len(group.members) < BOTH or group.pending:
+            return None
+        is_due = False
+        while (due := next_deadline(group)) is not None and due <= PAUSE_MS:
+            step = on_deadline(COORDINATOR, group, _at(int(due)))
+            if step.effects:
+                return None
+            group, is_due = step.state, True
+        if not is_due:
+            return None
+        inner = state.inner._replace(group=group)
+        step = handle_describe_groups(COORDINATOR, group, DescribeGroupsRequest(GROUP, False), _at(PAUSE_MS))
+        request = RequestFields("DescribeGroups", {"groups": [GROUP_HOLE]}, since(0)._replace(last=5))
+        taken: Any = replied_exchange(inner, "C", request, step, _described)
+        outcome = f"{group.state.value}, {len(group.members)} members"
+        exchange = taken.exchange._replace(pause_ms=PAUSE_MS, outcome=outcome)
+        return MoveResult(WaitingMembersState(taken.state, is_later=True), exchange)
+
+    words = "after ten seconds in which member A waits for the other look at the group"
+    return Move("describe", words, handle_describe_groups, HEARD, take)
+
+
+def _later_join() -> Move:
+    join = join_move("own.B", "member B joins", "B", "own", session=60_000)
+
+    def take(protocol: BrokerProtocol, state: WaitingMembersState) -> MoveResult | None:
+        taken: Any = join.take(protocol, state.inner) if state.is_later else None
+        return None if taken is None else MoveResult(WaitingMembersState(taken.state, is_later=True), taken.exchange)
+
+    return join._replace(name="join.later", words="member B joins, for whom A has waited", promise=HEARD, take=take)
+
+
+BOTH = 2
+HEARD = "a member that waits for an answer is not silent: it is in the group for as long as it waits"
+WAITING_MEMBERS = Subject(
+    "waiting-members",
+    "a member that waits for another one for longer than its session is",
+    WaitingMembersState(),
+    (
+        *map(
+            _before,
+            (
+                join_move("new.A", "member A joins without an id, with a session of 6 s", "A", "new", session=SHORT_MS),
+                join_move("own.A", "member A joins with its id", "A", "own", session=SHORT_MS),
+                join_move("new.B", "member B joins without an id", "B", "new", session=60_000),
+                join_move("own.B", "member B joins with its id", "B", "own", session=60_000),
+                SYNC_OWN,
+                SYNC_OTHER,
+            ),
+        ),
+        _look_at_waiting(),
+        _later_join(),
+    ),
+    lambda state, holes: group_ready(),
+    {"member_ids": 1},
+    is_goal=lambda name: name in ("describe", "join.later"),
 )

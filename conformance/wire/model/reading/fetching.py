@@ -124,7 +124,7 @@ def _fetch_as_replica(epoch: tuple[str, Epoch]) -> Move:
 
 
 def _promise_of_fetch(epoch: str, last: str) -> str:
-    return FENCED if epoch in ("older", "newer") else TRUNCATES if last else SAME_LOG
+    return FENCED if epoch in ("older", "newer", "largest") else TRUNCATES if last else SAME_LOG
 
 
 def fetch_moves() -> Iterator[Move]:

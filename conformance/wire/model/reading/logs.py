@@ -26,7 +26,7 @@ from kspec.conformance.wire.model.partition import (
 )
 from kspec.conformance.wire.model.reading.fetching import fetch_move, fetch_moves
 from kspec.conformance.wire.model.reading.listing import KINDS, MOMENTS, end_move, end_moves, list_move, list_moves
-from kspec.conformance.wire.model.reading.places import ACKNOWLEDGED, DELETED, MOST_RECORDS, PLACES, Place
+from kspec.conformance.wire.model.reading.places import ACKNOWLEDGED, DELETED, LARGEST_PLACE, MOST_RECORDS, PLACES, Place
 from kspec.conformance.wire.model.requests import (
     LISTED,
     PRODUCED,
@@ -95,9 +95,12 @@ def delete_move(where: str, words: str, place: Place) -> Move:
     return Move(f"delete-records.{where}", f"delete the records up to {words}", handle_delete_records, DELETED, take)
 
 
+ALL_RECORDS: tuple[str, str, Place] = ("all", "the high watermark (-1)", lambda partition: TO_HIGH_WATERMARK)
+
+
 def delete_moves() -> Iterator[Move]:
     """Deleting the records before every place, or all."""
-    yield delete_move("all", "the high watermark (-1)", lambda partition: TO_HIGH_WATERMARK)
+    yield delete_move(*ALL_RECORDS)
     for where, words, place in PLACES:
         yield delete_move(where, words, place)
 
@@ -106,7 +109,15 @@ def _setup(state: LogState, holes: frozenset[str]) -> tuple[Exchange, ...]:
     return topic_ready(keeps_records(state), holes)
 
 
-MOVES = (produce_move(1), produce_move(3), *fetch_moves(), *list_moves(), *end_moves(), *delete_moves())
+LARGEST_EPOCH = ("largest", Epoch(2**31 - 1))
+LARGEST = (
+    fetch_move(LARGEST_PLACE, EPOCHS[0], EPOCHS[0], committed=False),
+    fetch_move(PLACES[4], LARGEST_EPOCH, EPOCHS[0], committed=False),
+    fetch_move(PLACES[4], EPOCHS[0], LARGEST_EPOCH, committed=False),
+    end_move(LARGEST_EPOCH, EPOCHS[0]),
+    delete_move(*LARGEST_PLACE),
+)
+MOVES = (produce_move(1), produce_move(3), *fetch_moves(), *list_moves(), *end_moves(), *delete_moves(), *LARGEST)
 
 
 def _of_whole_log(move: Move) -> Move:

@@ -44,6 +44,7 @@ PLACES: tuple[tuple[str, str, Place], ...] = (
 )
 """Places in a log where an offset may lie."""
 
+LARGEST_PLACE: tuple[str, str, Place] = ("largest", "the largest offset there is", lambda partition: Offset(2**63 - 1))
 FIRST_WITH_EPOCH, FIRST_WITH_LAST_EPOCH = 9, 12
 
 
@@ -54,6 +55,7 @@ WHICH = {
     "first": "the first",
     "second": "the second",
     "third": "the third",
+    "largest": "the largest possible",
 }
 
 

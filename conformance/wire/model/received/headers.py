@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kspec.conformance.wire.exchange import Constraint, Exchange, RecordParts, equals
+from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, RecordParts, equals
 from kspec.conformance.wire.model.batches import BatchShape, batch, plain_bytes, with_holes
 from kspec.conformance.wire.model.partition import LogState, append, broker, led_partition, reply_of, stored_at, topic_ready
 from kspec.conformance.wire.model.requests import LISTED, PRODUCED, list_offsets, produce
@@ -41,7 +41,8 @@ CONFIGS = (
 )
 LIMITS = BatchLimits(MOST_BYTES, HOUR_MS, HOUR_MS)
 NOW = TimestampMs(10 * HOUR_MS)
-CONTROL, TRANSACTIONAL = 0x20, 0x10
+CONTROL, TRANSACTIONAL, STAMPED = 0x20, 0x10, 0x08
+CLOCKS = "the clocks of client and broker may be far apart, but not by a day"
 MAGIC_AT, LAST_DELTA_AT, COUNT_AT, LENGTH_AT = 16, 23, 57, 8
 NEVER_MAGIC = 9
 
@@ -78,6 +79,7 @@ def _header(shape: BatchShape, size: int) -> ReceivedBatch:
         shape.time + shape.step * (shape.records - 1),
         intact=True,
         more=False,
+        stamped=bool(shape.flags & STAMPED),
     )
 
 
@@ -159,6 +161,7 @@ KINDS: Kinds = (
     ("control", "a control batch", lambda: _sound(BatchShape(flags=CONTROL))),
     ("transactional", "a transactional batch, and no transactional id", lambda: _numbered(TRANSACTIONAL, 0)),
     ("unnumbered", "a batch with a producer id and without a sequence number", lambda: _numbered(0, -1)),
+    ("stamped", "a batch that says its broker has set the times", lambda: _sound(BatchShape(flags=STAMPED))),
     ("two", "two batches for one partition", _two),
     ("truncated", "a batch whose end is missing", _short),
     ("short-length", "a batch with a length that no batch has", _short_length),
@@ -233,7 +236,11 @@ def receive(name: str, words: str, make: Callable[[], SentHeader], limits: Batch
             return MoveResult(state, Exchange(request, error.name, error, constraints=_says(error)))
         done = append(protocol, state.partition, ACKS_ALL, Batch(sent.header.record_count, payload=0))
         assert done.answer is not None, "a lone leader commits at once"
-        constraints = (*_says(done.answer.error), *stored_at(done.answer, state.partition))
+        told = stored_at(done.answer, state.partition)
+        if not limits.create_time:
+            time = f"{PRODUCED}.log_append_time_ms"
+            told = (*(one for one in told if one.path != time), AtLeast(time, Hole("now", -24 * HOUR_MS), CLOCKS))
+        constraints = (*_says(done.answer.error), *told)
         exchange = Exchange(request, "appended", done.answer.error, constraints=constraints)
         return MoveResult(state._replace(partition=done.partition), exchange)
 

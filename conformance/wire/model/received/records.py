@@ -107,6 +107,23 @@ KINDS: tuple[tuple[str, str, Callable[[], SentHeader]], ...] = (
     ("offsets-gzip", "offsets 0 and 5 in a batch of two, gzip", lambda: sent(record() + record(5), codec=GZIP)),
 )  # fmt: skip
 
+STAMPED_KINDS: tuple[tuple[str, str, Callable[[], SentHeader]], ...] = (
+    *(one for one in KINDS if one[0] in ("sound", "ahead", "ahead-zstd", "no-key", "no-key-snappy", "ahead-and-no-key")),
+    ("both", "a record of two hours ahead without a key", lambda: sent(record(time=2 * HOUR_MS, key=MISSING) + record(1))),
+    ("before", "a record of two hours ago", lambda: sent(record(time=-2 * HOUR_MS) + record(1))),
+)
+STAMPING = (("message.timestamp.type", "LogAppendTime"), *CONFIGS)
+STAMPED_RECORDS = Subject(
+    "stamped-records",
+    "records of a compacted topic whose broker sets their times: a key is needed, and the producer's time is not looked at",
+    LogState(led_partition()),
+    (*(receive(name, words, make, LIMITS._replace(create_time=False)) for name, words, make in STAMPED_KINDS), LATEST),
+    lambda state, holes: topic_ready(STAMPING, holes),
+    {"records": 4, "hours": 1},
+    looks=(LATEST,),
+    by_release=True,
+)
+
 RECORDS_INSIDE = Subject(
     "records",
     "batches whose header is right and whose records are not",

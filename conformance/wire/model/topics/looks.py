@@ -5,11 +5,11 @@ from typing import Any
 from kspec.conformance.wire.exchange import Constraint, Exchange, RequestFields, equals
 from kspec.conformance.wire.model.requests import NOT_READY, TOPIC, since
 from kspec.conformance.wire.model.subject import Move, MoveResult
-from kspec.conformance.wire.model.topics.state import ID_HOLES, PLAIN, TopicsState
+from kspec.conformance.wire.model.topics.state import DOTTED, HOLES, ID_HOLES, PLAIN, UNDERSCORED, TopicsState
 from kspec.spec.broker.clients.metadata_requests import check_missing_topic
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.topics.description import describe_topic_configs
-from kspec.spec.topics import ConfigResource, ResourceType
+from kspec.spec.topics import ConfigResource, ResourceType, topic_named
 from kspec.spec.values import Error
 
 TOLD = "what a client is told of a topic is so"
@@ -70,6 +70,36 @@ def _by_id(name: str, words: str, former: bool) -> Move:
     return Move(name, words, check_missing_topic, TOLD, take)
 
 
+def _all() -> Move:
+    """All three topics in one request, in an order of their own."""
+
+    def take(protocol: BrokerProtocol, state: TopicsState) -> MoveResult | None:
+        constraints: list[Constraint] = [equals("topics[#]", len(NAMES))]
+        counts = []
+        for name in NAMES:
+            topic = topic_named(state.image.topics, name)
+            where = f"topics[name=@{HOLES[name].name}]"
+            error = Error.NONE if topic is not None else check_missing_topic(False, True)
+            counts.append(0 if topic is None else len(topic.partitions))
+            constraints += [
+                equals(f"{where}.error_code", error.value),
+                equals(f"{where}.is_internal", False),
+                equals(f"{where}.partitions[#]", counts[-1]),
+            ]
+            if topic is not None:
+                constraints += [equals(f"{where}.partitions[#partition_index={number}]", 1) for number in range(counts[-1])]
+                constraints += [equals(f"{where}.topic_id", state.id_hole)] if name == PLAIN else []
+        fields = {"topics": [{"name": HOLES[name]} for name in NAMES], "allow_auto_topic_creation": False}
+        outcome = f"{sum(map(bool, counts))} topics of {sum(counts)} partitions"
+        exchange = Exchange(
+            RequestFields("Metadata", fields, since(4)), outcome, constraints=tuple(constraints), retried=UNTIL_KNOWN
+        )
+        return MoveResult(state, exchange)
+
+    return Move("look.all", "ask for three topics", check_missing_topic, TOLD, take)
+
+
+NAMES = (UNDERSCORED, PLAIN, DOTTED)
 RETENTION = "retention.ms"
 
 
@@ -96,4 +126,5 @@ LOOK = _look("look", "ask for the topic", restarts=False)
 RESTARTED_LOOK = _look("restart", "the broker is restarted", restarts=True)
 BY_ID = _by_id("look.by-id", "ask for the topic by its id", former=False)
 BY_FORMER_ID = _by_id("look.by-former-id", "ask for the topic by the id that it had before it was deleted", former=True)
+LOOK_AT_ALL = _all()
 SETTINGS = _settings()

@@ -2,7 +2,16 @@
 
 from typing import Any, NamedTuple
 
-from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, NotEmpty, RequestFields, equals
+from kspec.conformance.wire.exchange import (
+    AllowedValues,
+    AtLeast,
+    Constraint,
+    Exchange,
+    Hole,
+    NotEmpty,
+    RequestFields,
+    equals,
+)
 from kspec.conformance.wire.model.batches import batch
 from kspec.conformance.wire.model.groups.group import group_ready
 from kspec.conformance.wire.model.received.headers import sound_batch
@@ -30,6 +39,9 @@ ASKED_FOR = "a topic is created where a client asks for that, and not otherwise"
 KEPT_APART = "what brokers write to their own topics comes from brokers alone"
 OTHER, WRONG = Hole("topic_dotted"), "a/b"
 NAMES = {"topic": TOPIC, "other": OTHER}
+BEING_MADE = tuple(one.value for one in (Error.NONE, *NOT_READY[:2]))
+"""Errors of a topic that is being made because somebody asks for it; the next request finds it."""
+
 SETTLED_MS = 300
 """The time in which a topic would be created that must not be."""
 
@@ -49,14 +61,20 @@ def _ask(name: str, words: str, topics: tuple[str, ...], create: bool, pause_ms:
             return None
         fields = {"topics": [{"name": NAMES[one]} for one in topics], "allow_auto_topic_creation": create}
         constraints: list[Constraint] = [equals("topics[#]", len(topics))]
-        for number, one in enumerate(topics):
-            there = create or one in state.names
+        for one in topics:
+            where = f"topics[name=@{NAMES[one].name}]"
+            if create and one not in state.names:
+                constraints.append(
+                    AllowedValues(f"{where}.error_code", BEING_MADE, "a broker may answer before it is there")
+                )
+                continue
+            there = one in state.names
             error = Error.NONE if there else check_missing_topic(False, True)
-            constraints.append(equals(f"topics[{number}].error_code", error.value))
+            constraints.append(equals(f"{where}.error_code", error.value))
             if there:
                 constraints += [
-                    AtLeast(f"topics[{number}].partitions[#]", 1, "num.partitions is a setting of the broker"),
-                    equals(f"topics[{number}].is_internal", False),
+                    AtLeast(f"{where}.partitions[#]", 1, "num.partitions is a setting of the broker"),
+                    equals(f"{where}.is_internal", False),
                 ]
         constraints += [NotEmpty("brokers[0].port"), NotEmpty("cluster_id"), equals("controller_id", Hole("broker_id"))]
         after = KnownTopics(state.names | set(topics)) if create else state
@@ -66,7 +84,7 @@ def _ask(name: str, words: str, topics: tuple[str, ...], create: bool, pause_ms:
             outcome,
             Error.NONE if create or not missing else check_missing_topic(False, True),
             constraints=tuple(constraints),
-            retried=NOT_READY if create else (),
+            retried=NOT_READY if state.names & set(topics) else (),
             pause_ms=pause_ms if missing else 0,
         )
         return MoveResult(after, exchange)

@@ -7,7 +7,14 @@ from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, NoneO
 from kspec.conformance.wire.model.requests import WAIT_MS, since
 from kspec.conformance.wire.model.restarts import after_restart
 from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
-from kspec.conformance.wire.model.topics.looks import BY_FORMER_ID, BY_ID, LOOK, RESTARTED_LOOK, SETTINGS
+from kspec.conformance.wire.model.topics.looks import (
+    BY_FORMER_ID,
+    BY_ID,
+    LOOK,
+    LOOK_AT_ALL,
+    RESTARTED_LOOK,
+    SETTINGS,
+)
 from kspec.conformance.wire.model.topics.state import (
     DOTTED,
     HOLES,
@@ -135,6 +142,16 @@ CREATED: tuple[tuple[str, str, RequestedTopic], ...] = (
     ("two-dots", "create a topic named '..'", RequestedTopic("..")),
     ("slash", "create a topic with a slash in its name", RequestedTopic("a/b")),
     ("long-name", "create a topic with a name of 250 characters", RequestedTopic(TOO_LONG)),
+    (
+        "longest-name",
+        "ask whether a topic with a name of 249 characters could be created",
+        RequestedTopic(TOO_LONG[1:], validate_only=True),
+    ),
+    (
+        "all-letters",
+        "ask whether a topic with a name of all kinds of letters could be created",
+        RequestedTopic("aZ09_-", validate_only=True),
+    ),
     ("metadata", "create the metadata's own topic", RequestedTopic(CLUSTER_METADATA)),
     ("no-partitions", "create a topic of 0 partitions", RequestedTopic(partitions=0)),
     ("negative-partitions", "create a topic of -2 partitions", RequestedTopic(partitions=-2)),
@@ -185,6 +202,104 @@ CREATED: tuple[tuple[str, str, RequestedTopic], ...] = (
     ("null-config", "create a topic with a setting of no value", RequestedTopic(configs=(("retention.ms", None),))),
     ("config", "create a topic with a setting", RequestedTopic(configs=(("retention.ms", "86400000"),))),
 )
+
+
+# ---- two topics in one request
+
+
+def _entry_of(asked: RequestedTopic) -> tuple[NewTopic, dict[str, Any]]:
+    topic = NewTopic(asked.name, IDS[asked.name], asked.partitions, asked.factor, (), asked.configs)
+    configs = [{"name": key, "value": value} for key, value in asked.configs]
+    counts = {"num_partitions": asked.partitions, "replication_factor": asked.factor}
+    return topic, {"name": _on_wire(asked.name), **counts, "assignments": [], "configs": configs}
+
+
+def _create_two(name: str, words: str, *asked: RequestedTopic, validate_only: bool = False) -> Move:
+    """Topics in one request: each is created or refused for itself."""
+
+    def take(protocol: BrokerProtocol, state: TopicsState) -> MoveResult | None:
+        entries = [_entry_of(one) for one in asked]
+        request = CreateTopicsRequest(tuple(topic for topic, _ in entries), validate_only)
+        decision = decide(handle_create_topics, state, request)
+        errors = {one.name: one.error for one in decision.answer.topics}
+        constraints: list[Constraint] = [equals("topics[#]", len(asked))]
+        constraints += [
+            equals(f"topics[name=@{_on_wire(one.name).name}].error_code", errors[one.name].value) for one in asked
+        ]
+        fields = {"topics": [sent for _, sent in entries], "timeout_ms": WAIT_MS, "validate_only": validate_only}
+        taken = _decided_of_two(
+            decision, RequestFields("CreateTopics", fields), [errors[one.name] for one in asked], constraints
+        )
+        if state.plain is not None or decision.after.plain is None:
+            return taken
+        if state.made >= MOST_MADE:
+            return None
+        kept = ((ID_HOLES[state.made].name, f"topics[name=@{_on_wire(PLAIN).name}].topic_id"),)
+        return MoveResult(decision.after._replace(made=state.made + 1), taken.exchange._replace(kept=kept))
+
+    return Move(f"create.{name}", words, handle_create_topics, WHOLE, take)
+
+
+def _decided_of_two(
+    decision: Decision, request: RequestFields, errors: list[Error], constraints: list[Constraint]
+) -> MoveResult:
+    outcome = ", ".join("done" if one == Error.NONE else one.name for one in errors)
+    first = next((one for one in errors if one != Error.NONE), Error.NONE)
+    return MoveResult(decision.after, Exchange(request, outcome, first, constraints=tuple(constraints)))
+
+
+WRONG_CONFIG = (("retention.ms", "soon"),)
+
+
+def _creates_two() -> Iterator[Move]:
+    plain, dotted = RequestedTopic(), RequestedTopic(DOTTED)
+    yield _create_two("two", "create two topics in one request", plain, dotted)
+    wrong = RequestedTopic(configs=WRONG_CONFIG)
+    yield _create_two("two.first-wrong", "create two topics, the first with a setting of no sense", wrong, dotted)
+    wrong = RequestedTopic(DOTTED, partitions=0)
+    yield _create_two("two.last-wrong", "create two topics, the last of 0 partitions", plain, wrong)
+    yield _create_two("two.validate-only", "ask whether two topics could be created", plain, dotted, validate_only=True)
+
+
+def _grow_two() -> Move:
+    """One more partition for each of two topics."""
+
+    def take(protocol: BrokerProtocol, state: TopicsState) -> MoveResult | None:
+        topics = []
+        for name in (DOTTED, PLAIN):
+            before = topic_named(state.image.topics, name)
+            topics.append(MorePartitions(name, 1 + (len(before.partitions) if before is not None else 1)))
+        if topics[0].count > MOST - 1 or topics[1].count > MOST:
+            return None
+        decision = decide(handle_create_partitions, state, CreatePartitionsRequest(tuple(topics), False))
+        errors = {one.name: one.error for one in decision.answer.topics}
+        sent = [{"name": _on_wire(one.name), "count": one.count, "assignments": None} for one in topics]
+        request = RequestFields("CreatePartitions", {"topics": sent, "timeout_ms": WAIT_MS, "validate_only": False})
+        constraints: list[Constraint] = [equals("results[#]", len(topics))]
+        for one in topics:
+            constraints.append(equals(f"results[name=@{_on_wire(one.name).name}].error_code", errors[one.name].value))
+        return _decided_of_two(decision, request, [errors[one.name] for one in topics], constraints)
+
+    words = "give each of two topics one more partition"
+    return Move("grow.two", words, handle_create_partitions, WHOLE, take)
+
+
+def _delete_two() -> Move:
+    """Two topics are deleted by their names."""
+
+    def take(protocol: BrokerProtocol, state: TopicsState) -> MoveResult | None:
+        wanted = (TopicName(DOTTED), TopicName(PLAIN))
+        decision = decide(handle_delete_topics, state, DeleteTopicsRequest(wanted))
+        errors = {one.name: one.error for one in decision.answer.topics}
+        topics = [{"name": _on_wire(one.name), "topic_id": bytes(NO_TOPIC_ID)} for one in wanted]
+        fields = {"topics": topics, "topic_names": [_on_wire(one.name) for one in wanted], "timeout_ms": WAIT_MS}
+        constraints: list[Constraint] = [equals("responses[#]", len(wanted))]
+        for one in wanted:
+            constraints.append(equals(f"responses[name=@{_on_wire(one.name).name}].error_code", errors[one.name].value))
+        request = RequestFields("DeleteTopics", fields, since(1))
+        return _decided_of_two(decision, request, [errors[one.name] for one in wanted], constraints)
+
+    return Move("delete.two", "delete two topics in one request", handle_delete_topics, WHOLE, take)
 
 
 # ---- more partitions
@@ -300,10 +415,22 @@ TOPICS = Subject(
     "topics",
     "topics that are created, given more partitions and deleted",
     TopicsState(MetadataImage(brokers=(registered(),))),
-    (*(_create(*one) for one in CREATED), *_grows(), *_deletes(), LOOK, BY_ID, BY_FORMER_ID, SETTINGS),
+    (
+        *(_create(*one) for one in CREATED),
+        *_creates_two(),
+        *_grows(),
+        _grow_two(),
+        *_deletes(),
+        _delete_two(),
+        LOOK,
+        BY_ID,
+        BY_FORMER_ID,
+        SETTINGS,
+        LOOK_AT_ALL,
+    ),
     _setup,
     {"partitions": MOST, "creations": MOST_MADE},
-    looks=(LOOK, SETTINGS),
+    looks=(LOOK, LOOK_AT_ALL, SETTINGS),
 )
 TOPICS_AGAIN = after_restart(
     TOPICS,
