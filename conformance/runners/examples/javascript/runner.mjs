@@ -11,7 +11,7 @@ const [folder, address, wanted = ""] = process.argv.slice(2);
 const [, host, port] = /^(.+):(\d+)$/.exec(address ?? "") ?? [];
 if (!folder || !host) end(2, "usage: node runner.mjs DIR HOST:PORT [NAME]");
 const index = JSON.parse(readFileSync(join(folder, "index.json"), "utf8"));
-if (index.format !== 4) end(2, `the cases have format ${index.format}, and this runner knows 4`);
+if (index.format !== 5) end(2, `the cases have format ${index.format}, and this runner knows 5`);
 const { timing, layouts, probe } = index;
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const SLOW = "it does not answer in time";
