@@ -179,6 +179,8 @@ NOT_ON_PROCESSES: Mapping[str, str] = {
             "self-fencing-over-rotation",
             "fence-raises-epoch-twice",
             "fence-of-last-epoch",
+            "offsets-checked-too-early",
+            "offset-of-a-former-member",
         ),
         "a story has load and faults of one partition, and no producer of transactions",
     ),
