@@ -4,10 +4,12 @@ from collections import Counter
 
 import pytest
 
+from kspec.conformance.wire.cases.versions import runs_of_versions
 from kspec.conformance.wire.choice.graph import explored
 from kspec.conformance.wire.choice.weakened import NOT_ASKED, SAME_ANSWERS, scores
 from kspec.conformance.wire.model.subject import Subject
 from kspec.conformance.wire.model.subjects import SUBJECTS
+from kspec.impl.wire.schema import Versions
 from kspec.model_check.core.exploration import Limits
 from kspec.model_check.engines.reference import explore
 from kspec.spec.releases.broker import NEWEST
@@ -187,3 +189,13 @@ def test_a_rule_that_is_not_asked_is_not() -> None:
     asked = explored(subject, NEWEST).rules_asked
     assert "check_sequences" in asked
     assert "truncate" not in asked
+
+
+def test_each_older_version_of_a_request_is_the_last_one_of_a_case(made_suite: MadeSuite) -> None:
+    cases = {case.goals: case for case in made_suite.cases}
+    places = runs_of_versions(made_suite.runs)
+    assert {place.version for place in places if place.api == "Fetch"} == set(range(4, 18))
+    for place in places:
+        case = cases[(f"version {place.version} of {place.api}",)]
+        last = [step for step in case.steps if not step.optional][-1]
+        assert (last.request.api, last.request.versions) == (place.api, Versions(place.version, place.version))
