@@ -41,6 +41,7 @@ from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResp
 from kspec.spec.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kspec.spec.step import Send, Step
 from kspec.spec.transactions.log.partition import PartitionTransactions, with_batches
+from kspec.spec.transactions.log.reading import on_high_watermark
 from kspec.spec.values import Epoch, EpochEndOffset, Error, MonotonicMs, Offset
 
 # ---- asking
@@ -152,8 +153,9 @@ def process_records(broker: Broker, partition: Partition[LogT], asked_in: Epoch,
     if fetcher.fetch_offset != before.log.end_offset or appended.error != Error.NONE:
         return Step(partition._replace(fetcher=failed(fetcher)))
     known = PartitionTransactions(guards=partition.transactions.guards) if appended.restarted else partition.transactions
-    transactions = with_batches(broker.protocol.transactions, known, answer.base_offset, records)
+    read = with_batches(broker.protocol.transactions, known, answer.base_offset, records)
     local = set_high_watermark(appended.local, answer.high_watermark)
+    transactions = on_high_watermark(read, local.high_watermark)
     effects: tuple[Effect, ...] = (Persist(BatchesAppended(answer.base_offset, records)),) if records else ()
     if appended.restarted:
         effects = (Persist(LogRestarted(answer.base_offset)), *effects)

@@ -18,6 +18,8 @@ def on_high_watermark(state: PartitionTransactions, high_watermark: Offset) -> P
 
     **Kafka:** `ProducerStateManager.onHighWatermarkUpdated`.
     """
+    if not state.unreplicated:
+        return state
     return state._replace(unreplicated=tuple(one for one in state.unreplicated if one.last_offset >= high_watermark))
 
 

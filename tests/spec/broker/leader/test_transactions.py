@@ -154,15 +154,26 @@ def test_an_end_that_is_not_committed_holds_back_what_is_stable() -> None:
     assert last_stable_offset_of(LEADER, led.partition) == 2
 
 
-def test_a_follower_takes_transactions_from_the_batches() -> None:
+def followed(high_watermark: int) -> Partition[EpochLog]:
+    """A follower that has taken an open transaction, and one that has ended, with this high watermark."""
     batches = tuple(one.in_epoch(EPOCH) for one in (sent(ONE, 0), sent(TWO, 0), marker(ONE, committed=True)))
     empty = Partition(leader(log_of()).partition_id, LocalLog(EMPTY_EPOCH_LOG, Offset(0)))
     announced = PartitionRegistration((SELF, OTHER), frozenset({SELF, OTHER}), OTHER, EPOCH, PartitionEpoch(7))
     following = fetch_or_truncate(LEADER, become_follower(LEADER, empty, announced).state, NOW).state
-    answer = FetchResponse(Error.NONE, Offset(0), batches, Offset(3), Offset(0), Offset(1))
-    step = handle_fetch_response(LEADER, following, PendingFetch(EPOCH, Offset(0)), answer, NOW)
-    assert [one.producer_id for one in step.state.transactions.ongoing] == [TWO]
-    assert last_stable_offset_of(LEADER, step.state) == 1
+    answer = FetchResponse(Error.NONE, Offset(0), batches, Offset(high_watermark), Offset(0), Offset(1))
+    return handle_fetch_response(LEADER, following, PendingFetch(EPOCH, Offset(0)), answer, NOW).state
+
+
+def test_a_follower_takes_transactions_from_the_batches() -> None:
+    partition = followed(high_watermark=3)
+    assert [one.producer_id for one in partition.transactions.ongoing] == [TWO]
+    assert last_stable_offset_of(LEADER, partition) == 1
+
+
+def test_a_follower_forgets_what_has_ended_when_its_marker_is_committed() -> None:
+    """It would keep every transaction there ever was."""
+    assert [one.producer_id for one in followed(high_watermark=2).transactions.unreplicated] == [ONE]
+    assert followed(high_watermark=3).transactions.unreplicated == ()
 
 
 @pytest.mark.parametrize(
