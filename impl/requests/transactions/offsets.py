@@ -61,9 +61,9 @@ def _commit(groups: Groups, call: Call, now: Instant) -> Steps:
     shard = groups.log.shard_of(request.group_id)
     if shard is None:
         return write(NO_GUARD, now)
-    error = check_before_verification(groups.coordinator, shard.group(request.group_id).latest, request)
-    if error != Error.NONE:
-        return [call.respond(**named.shown(txn_commit_refused(request, error))).long_if(named.is_long)]
+    wrong = check_before_verification(groups.coordinator, shard.group(request.group_id).latest, request)
+    if wrong != Error.NONE:
+        return [call.respond(**named.shown(txn_commit_refused(request, wrong))).long_if(named.is_long)]
     answer = _begun(groups, shard.replica, request, version >= FIRST_THAT_ADDS, now)
     if answer.error != Error.NONE:
         return refuse(answer.error)
