@@ -86,9 +86,13 @@ def _initial(model: Model, state: State) -> Iterator[_TraceRow]:
 def _grouped(rows: Iterator[_TraceRow] | Sequence[_TraceRow]) -> list[_Entry]:
     """Rows that say the same of several parties as one, in the order of their first party."""
     same: dict[tuple[str, str, str], list[Party]] = {}
+    entries = []
     for one in rows:
-        same.setdefault(one[1:], []).append(one.party)
-    entries = [_Entry(tuple(parties), _TraceRow(parties[0], *said)) for said, parties in same.items()]
+        if isinstance(one.party, int):
+            same.setdefault(one[1:], []).append(one.party)
+        else:
+            entries.append(_Entry((one.party,), one))
+    entries += [_Entry(tuple(parties), _TraceRow(parties[0], *said)) for said, parties in same.items()]
     return sorted(entries, key=lambda entry: (str(entry.parties[0]), entry.parties))
 
 

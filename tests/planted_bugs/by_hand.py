@@ -6,7 +6,7 @@ By the function's path, each a text of it, and what stands there instead.
 BY_HAND: dict[str, tuple[tuple[str, str], ...]] = {
     "broker.leader.produce:handle_produce": (
         (
-            "return _acknowledge(broker, partition, request, known, ())",
+            "return _acknowledge(broker, partition, request, checked.duplicate, ())",
             "return Step(partition, (_refusal(request, Error.OUT_OF_ORDER_SEQUENCE_NUMBER),))",
         ),
     ),

@@ -81,9 +81,21 @@ def _case(place: VersionPlace, run: SelectedRun, protocol: BrokerProtocol) -> Ca
     number = len(run.run) - 1
     last = case.steps[number]
     pinned = last._replace(request=last.request._replace(versions=Versions(place.version, place.version)))
+    needed = {hole.name for one in last.constraints for hole in holes_in(one)}
+    before = (_telling(needed, step) for step in case.steps[:number])
     lost = {name for name, path in last.kept if not _is_in(place.api, path, place.version)}
-    steps = (*case.steps[:number], pinned, *(_without(lost, look) for look in case.steps[number + 1 :]))
+    steps = (*before, pinned, *(_without(lost, look) for look in case.steps[number + 1 :]))
     return case._replace(title=f"{case.title.removesuffix('.')}, in {words}.", goals=(words,), steps=steps)
+
+
+def _telling(needed: AbstractSet[str], step: Exchange) -> Exchange:
+    """A step in no version whose answer does not tell what is compared later."""
+    paths = [path for name, path in step.kept if name in needed]
+    known = versions_of(step.request)
+    first = max((versions_with(step.request.api, path)[0] for path in paths), default=known.first)
+    if first <= known.first:
+        return step
+    return step._replace(request=step.request._replace(versions=Versions(first, known.last)))
 
 
 def _without(lost: AbstractSet[str], look: Exchange) -> Exchange:

@@ -1,5 +1,6 @@
 """State, enabled moves and verdicts are the same in Pyodide, behind the server, and in the engines."""
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kspec.cli.explorer.live import write_worker
-from kspec.cli.explorer.npm import PackageError
+from kspec.cli.explorer.npm import PYODIDE_PROGRAM, PackageError
 from kspec.cli.explorer.server import application
 from kspec.model_check.core.model import Action, Model, State
 from kspec.model_check.graphs.edges import state_graph
@@ -65,6 +66,8 @@ def test_pyodide_and_server_say_the_same(client: TestClient, steps: int, tmp_pat
         write_worker(tmp_path)
     except PackageError as error:
         pytest.skip(f"NOT RUN: {error}")
+    program = tmp_path / "pyodide" / PYODIDE_PROGRAM  # as the worker unpacks it
+    program.write_bytes(gzip.decompress(program.with_name(f"{program.name}.packed").read_bytes()))
     script = tmp_path / "script.py"
     script.write_text(Path(walks.__file__).read_text() + SCRIPT.replace("STEPS", str(steps)))
     done = subprocess.run([node, NODE, tmp_path, script], capture_output=True, text=True, check=False, timeout=850)

@@ -24,6 +24,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "shutdown": {},
     "group": {},
     "transactions": {"transaction-version": "0"},
+    "delivery": {"commits": "before", "rebalances": 1},
     "quorum": {"servers": 2},
 }
 """The models, each within bounds that let its whole graph be explored."""
