@@ -14,7 +14,7 @@ from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.log.stored_log import EMPTY_STORED_LOG, StoredLog
 from kspec.spec.published.truncation import truncate_to_common_epoch
-from kspec.spec.values import NO_EPOCH, NO_VALUE, Epoch, Offset, Record
+from kspec.spec.values import NO_EPOCH, NO_PRODUCER_ID, NO_VALUE, Epoch, Offset, Record
 from tests.spec import strategies
 from tests.spec.strategies import ReplicaLog
 
@@ -292,3 +292,8 @@ def test_both_carriers_hold_the_same_history(made_of: ReplicaLog, data: st.DataO
         for log in logs
     ]
     assert answers[0] == answers[1]
+
+
+def test_a_record_as_a_batch_is_of_no_transaction() -> None:
+    record = Record(0, Epoch(0))
+    assert (record.producer_id, record.is_transactional, record.marker) == (NO_PRODUCER_ID, False, None)

@@ -3,6 +3,7 @@
 import pytest
 
 from kspec.spec.controller.topics.producer_ids import ProducerIds, check_available, one_taken
+from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest
 from kspec.spec.messages.transactions.list_transactions import ListTransactionsRequest
 from kspec.spec.step import Step
@@ -83,6 +84,7 @@ def test_why_nothing_is_listed() -> None:
 def test_a_new_id_is_needed_for_a_new_name_and_after_the_last_epoch() -> None:
     driver = TransactionDriver()
     end = EndTxnRequest(ID, ProducerId(1), ProducerEpoch(0), True)
+    assert needs_fresh_id(None, InitProducerIdRequest(transactional_id=TransactionalId("new")))
     assert not needs_fresh_id(None, end)
     assert not needs_fresh_id(None, None)
     driver.initialise()
