@@ -44,7 +44,7 @@ def run_on(
 
     async def work() -> list[Result]:
         target = await find_target("127.0.0.1", port, seconds)
-        suite = Suite(in_versions(cases, versions, target.offered), 8, {}, again)
+        suite = Suite(in_versions(cases, versions, target.offered), 16, {}, again)
         return await SuiteRun(target, suite, NameSpace(secrets.token_hex(3)), lambda result: None).run()
 
     return asyncio.run(work())
