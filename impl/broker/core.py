@@ -51,7 +51,7 @@ from kspec.spec.broker.rules.isr.request import WriteIsr
 from kspec.spec.broker.rules.produce import check_produce
 from kspec.spec.controller.topics.config_types import items_of
 from kspec.spec.controller.topics.description import topic_values
-from kspec.spec.controller.topics.names import INTERNAL
+from kspec.spec.controller.topics.names import INTERNAL, TRANSACTION_STATE
 from kspec.spec.controller.topics.producer_ids import ProducerIds
 from kspec.spec.coordinator.rules.hashing import partition_for
 from kspec.spec.log.batch import EndMarker
@@ -82,9 +82,6 @@ from kspec.spec.values import (
 
 OF_REPLICAS = ("producer.id.expiration.ms", "replica.lag.time.max.ms", "replica.fetch.backoff.ms")
 """Settings of the broker that its partitions need."""
-
-TRANSACTION_STATE = "__transaction_state"
-"""The topic that keeps transactions. Kafka: `Topic.TRANSACTION_STATE_TOPIC_NAME`."""
 
 VERIFIES = "transaction.partition.verification.enable"
 

@@ -116,8 +116,8 @@ class TransactionVerifier:
     def _take(self, one: WaitingQuestion, answer: Message | None, now: Instant) -> list[Effect]:
         question = one.question
         verdict = _verdict(question, answer)
-        if any(asks_again(error, question.adds, now.monotonic, one.until) for error in verdict.values()):
-            later = now.after(self._config.number(RETRIED_BACK_OFF))
+        later = now.after(self._config.number(RETRIED_BACK_OFF))
+        if any(asks_again(error, question.adds, later, one.until) for error in verdict.values()):
             self._timers.at(later, lambda now: self._ask(one, now))
             return []
         return one.then(verdict, now)

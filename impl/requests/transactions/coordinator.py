@@ -347,7 +347,7 @@ class Transactions(CoordinatorRole[LoadedTransactions, TransactionShard]):
         state = shard.transaction(metadata.transactional_id)
         if needs_fresh_id(state.metadata, None) and check_available(self.core.producer_ids) != Error.NONE:
             # If there is none to be had now, it is tried again the next time.
-            again = lambda later: self._abort(metadata, later, has_asked=True)  # noqa: E731
+            again = partial(self._abort, metadata, has_asked=True)
             return [] if has_asked else self.core.controller.producer_ids(again, now)
         fresh = self.core.producer_ids.following
         step = self._with_id(self.core.step(on_timeout, self.coordinator, state, fresh, now), fresh)

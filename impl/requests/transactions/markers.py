@@ -21,7 +21,7 @@ TIMEOUT_MS = 60_000
 """The longest wait for an answer. A leader that waits for its followers says so after 30 s."""
 
 RETRY_MS = 100
-"""The pause before a marker is sent again. Kafka: `request.timeout.ms` of a poll at most, and no less."""
+"""The pause before a marker is sent again, or a leader is looked for again."""
 
 
 class QueuedMarker(NamedTuple):

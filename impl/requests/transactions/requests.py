@@ -1,6 +1,7 @@
 """Requests about transactions, between the words of the wire and those of the coordinator."""
 
 from collections.abc import Callable
+from functools import partial
 
 from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, ends_turn
 from kspec.impl.requests.modern.expressions import is_expression, matching
@@ -48,16 +49,16 @@ def init_transactional_producer(transactions: Transactions, call: Call, now: Ins
         _knows_fenced(call, "InitProducerId"),
     )
 
-    def answer(response: InitProducerIdResponse) -> list[Effect]:
-        return [
-            call.respond(
-                error_code=response.error.value,
-                producer_id=response.producer_id,
-                producer_epoch=response.producer_epoch,
-            )
-        ]
+    return transactions.decide(request, InitProducerIdResponse, partial(_with_producer, call), now)
 
-    return transactions.decide(request, InitProducerIdResponse, answer, now)
+
+def _with_producer(call: Call, response: InitProducerIdResponse | EndTxnResponse) -> list[Effect]:
+    """The answer that tells a producer its id and epoch."""
+    return [
+        call.respond(
+            error_code=response.error.value, producer_id=response.producer_id, producer_epoch=response.producer_epoch
+        )
+    ]
 
 
 def add_offsets_to_txn(transactions: Transactions, call: Call, now: Instant) -> list[Effect]:
@@ -89,16 +90,7 @@ def end_txn(transactions: Transactions, call: Call, now: Instant) -> list[Effect
         _knows_fenced(call, "EndTxn"),
     )
 
-    def answer(response: EndTxnResponse) -> list[Effect]:
-        return [
-            call.respond(
-                error_code=response.error.value,
-                producer_id=response.producer_id,
-                producer_epoch=response.producer_epoch,
-            )
-        ]
-
-    return transactions.decide(request, EndTxnResponse, answer, now)
+    return transactions.decide(request, EndTxnResponse, partial(_with_producer, call), now)
 
 
 # ---- AddPartitionsToTxn

@@ -13,11 +13,8 @@ from kspec.spec.transactions.protocol import TransactionProtocol
 from kspec.spec.transactions.rules.partitions import never_verified
 from kspec.spec.values import Error, MonotonicMs, ProducerEpoch, ProducerId
 
-RETRY_BACK_OFF_MS = 20
-"""The time after which a leader asks a coordinator again. Kafka: `add.partitions.to.txn.retry.backoff.ms`."""
-
-
 FIRST_THAT_ADDS, FIRST_WITH_ABORTABLE = 12, 11
+"""The versions of Produce since which a leader adds partitions, and since which a producer knows `TRANSACTION_ABORTABLE`."""
 
 
 def adds_partitions(version_number: int) -> bool:
@@ -76,12 +73,12 @@ def is_asked(answer: VerificationAnswer) -> bool:
     return answer.error == Error.NONE and answer.guard != NO_GUARD
 
 
-def asks_again(error: Error, bumps_epoch: bool, now: MonotonicMs, until: MonotonicMs) -> bool:
+def asks_again(error: Error, bumps_epoch: bool, later: MonotonicMs, until: MonotonicMs) -> bool:
     """Whether a leader asks the coordinator again by itself, in a while: the transaction before is not complete yet.
 
-    Parameters: its answer; whether the producer knows version 2, so that it has not asked the coordinator itself; the time,
-    and until when the leader asks (ms).
+    Parameters: its answer; whether the producer knows version 2, so that it has not asked the coordinator itself; when it
+    would ask again (`add.partitions.to.txn.retry.backoff.ms` from now), and until when it asks (ms).
 
     **Kafka:** `ReplicaManager.handleProduceAppend`, `AddPartitionsToTxnManager` (KAFKA-18654, since 4.1).
     """
-    return error == Error.CONCURRENT_TRANSACTIONS and bumps_epoch and now + RETRY_BACK_OFF_MS <= until
+    return error == Error.CONCURRENT_TRANSACTIONS and bumps_epoch and later <= until
