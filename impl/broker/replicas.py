@@ -123,17 +123,19 @@ class Replicas:
         if not self.logs_loaded:
             self._set_strays_aside()
             self.logs_loaded = True
-        effects = []
         together = StoreTogether([])
+        in_order: list[Effect] = []
+        others: list[Effect] = []
         for partition_id in changed:
             wanted = self._change(partition_id, self._applied.get(partition_id), after[partition_id], now)
             self._applied[partition_id] = after[partition_id]
-            match wanted:
-                case [Store() as store]:
-                    together.stores.append(store)
-                case _:
-                    effects += wanted
-        effects += [together] if together.stores else []
+            stores, rest = stores_among(wanted)
+            if len(stores) == 1:
+                together.stores += stores
+            else:
+                in_order += stores
+            others += rest  # one may ask this broker itself, which then appends behind what is decided here
+        effects = [*([together] if together.stores else []), *in_order, *others]
         touched, self._touched = self._touched, []
         return [*effects, Then(lambda: self._tell(touched, now))] if touched else effects
 

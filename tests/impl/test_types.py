@@ -44,7 +44,6 @@ HANDED_ON = {"impl/server/shell.py carry_out": "the rest are a broker's effects:
 
 SELECTIONS = {
     "impl/broker/calls.py stores_among": "changes of files are joined, or done in threads; the others stay in their order",
-    "impl/broker/replicas.py _take": "partitions of which nothing but a file changes are stored together",
     "impl/server/shell.py refuse": "the answers of what was not stored are errors; nothing else of it happens",
     "impl/server/shell.py _store_and_go_on": "records are stored as one batch before the rest",
     "impl/server/shell.py _takes_long": "other requests are put off behind these",

@@ -106,6 +106,9 @@ def run(
             cluster.run(most_steps, most_ms)
     except BrokenPromiseError as error:
         broken = BrokenProperty(error.name, error.what)
+    except Exception as error:
+        error.add_note(f"seed {setup.seed}, after {cluster.steps:,} steps")
+        raise
     acknowledged = sum(len(history.acknowledged) for history in cluster.histories.values())
     return RunOutcome(
         setup.seed,
