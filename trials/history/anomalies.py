@@ -6,13 +6,24 @@ by itself is a history with this anomaly; without any one of its events it has n
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kspec.trials.history.commits import wrong_with_commits
-from kspec.trials.history.events import ACKNOWLEDGED, REFUSED, CommitEvent, Event, Poll, RecordEvent, SendOutcome, to_json
+from kspec.trials.history.events import (
+    ACKNOWLEDGED,
+    REFUSED,
+    CommitEvent,
+    Event,
+    Poll,
+    RecordEvent,
+    SendOutcome,
+    TransactionEvent,
+    to_json,
+)
 from kspec.trials.history.partition import ConsumerStep, PartitionHistory, Sighting, cut
+from kspec.trials.history.transactions import anomalies_of_transactions, projected
 
 MEANINGS = {
     "lost-write": "a record was acknowledged, or polled, and a reading past it does not have it",
@@ -27,8 +38,14 @@ MEANINGS = {
     "phantom": "a record was polled that no producer has sent",
     "unseen": "an acknowledged record was never polled, nor was a later one",
     "lost-commit": "no order of the commits of a group explains the committed offsets that were read",
+    "torn-transaction": "a record of a transaction was polled, and another one is not there (G1b)",
+    "g1c": "transactions have consumed records of one another in a circle",
+    "consumed-twice": "two transactions that are committed have consumed the same record",
+    "passed-over": "the committed offset is behind a record that no committed transaction has consumed",
+    "unbalanced": "a snapshot of a bank has a part of a transfer",
 }
-"""All anomalies. `phantom` and `lost-commit` are not Jepsen's; and Jepsen finds a lost write only before a later poll."""
+"""All anomalies. `phantom`, and those from `lost-commit` on but for `g1c`, are not Jepsen's; and Jepsen finds a lost write
+only before a later poll."""
 
 
 class Anomaly(NamedTuple):
@@ -54,15 +71,29 @@ def may_be_without_waiting(anomaly: Anomaly) -> bool:
 
 def anomalies_in(events: Iterable[Event]) -> list[Anomaly]:
     """All anomalies of a history, by partition and name."""
+    listed = list(events)
     parted: dict[str, list[RecordEvent]] = {}
     committed: dict[str, list[CommitEvent]] = {}
-    for event in events:
+    for event in listed:
         if isinstance(event, CommitEvent):
             committed.setdefault(event.partition, []).append(event)
-        else:
-            parted.setdefault(event.partition, []).append(event)
+    records = projected(listed)
+    for record in records.events:
+        parted.setdefault(record.partition, []).append(record)
     found = [anomaly for name in sorted(parted) for anomaly in anomalies_of_partition(name, PartitionHistory(parted[name]))]
-    return [*found, *(anomaly for name in sorted(committed) for anomaly in _lost_commits(name, committed[name]))]
+    found = [one._replace(evidence=_original(one.evidence, records.sources)) for one in found]
+    found += [anomaly for name in sorted(committed) for anomaly in _lost_commits(name, committed[name])]
+    return [*found, *(Anomaly(*one) for one in anomalies_of_transactions(listed))]
+
+
+def _original(evidence: tuple[Event, ...], sources: Mapping[RecordEvent, tuple[Event, ...]]) -> tuple[Event, ...]:
+    """The evidence, with the events that a transaction's record was judged by, each once."""
+    found = {id(one): one for event in evidence for one in _sources_of(event, sources)}
+    return tuple(found.values())
+
+
+def _sources_of(event: Event, sources: Mapping[RecordEvent, tuple[Event, ...]]) -> tuple[Event, ...]:
+    return (event,) if isinstance(event, CommitEvent | TransactionEvent) else sources.get(event, (event,))
 
 
 def count_by_name(anomalies: Iterable[Anomaly]) -> dict[str, int]:

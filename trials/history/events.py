@@ -26,6 +26,9 @@ class SendStart:
     partition: str
     value: str
     ms: int = 0
+    transaction: str | None = None
+    """The transaction to which the record belongs, if to one; its name is unique. Its partitions are read by those who read
+    what is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class SendOutcome:
     offset: int | None = None
     error: str | None = None
     ms: int = 0
+    transaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +114,54 @@ class OffsetFetchOutcome:
     ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """The end of a transaction as its producer knows it: committed (acknowledged), aborted or never asked to commit
+    (refused), unknown. `began`: the time of its beginning.
+    """
+
+    producer: str
+    transaction: str
+    kind: str
+    error: str | None = None
+    began: int = 0
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """A record that a transaction has consumed: it commits the offset behind it together with what it writes."""
+
+    transaction: str
+    partition: str
+    offset: int
+    value: str
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedTo:
+    """The offset up to which the transactions of a group have consumed a partition, when none is open any more."""
+
+    partition: str
+    offset: int
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot of a bank: all that a consumer has polled below these offsets of the partitions."""
+
+    consumer: str
+    ends: tuple[tuple[str, int], ...]
+    ms: int = 0
+
+
 RecordEvent: TypeAlias = SendStart | SendOutcome | ConsumerAssignment | Poll | PartitionEnd
 CommitEvent: TypeAlias = CommitStart | CommitOutcome | OffsetFetchStart | OffsetFetchOutcome
-Event: TypeAlias = RecordEvent | CommitEvent
-EVENTS: tuple[type[Event], ...] = (*get_args(RecordEvent), *get_args(CommitEvent))
+TransactionEvent: TypeAlias = TransactionEnd | Consumption | ConsumedTo | Snapshot
+Event: TypeAlias = RecordEvent | CommitEvent | TransactionEvent
+EVENTS: tuple[type[Event], ...] = (*get_args(RecordEvent), *get_args(CommitEvent), *get_args(TransactionEvent))
 KINDS: dict[str, type[Event]] = {
     "sent": SendStart,
     "outcome": SendOutcome,
@@ -124,10 +172,14 @@ KINDS: dict[str, type[Event]] = {
     "commitoutcome": CommitOutcome,
     "offsetfetchsent": OffsetFetchStart,
     "offsetfetchoutcome": OffsetFetchOutcome,
+    "transactionended": TransactionEnd,
+    "consumed": Consumption,
+    "consumedto": ConsumedTo,
+    "snapshot": Snapshot,
 }
 """The events by their names in JSON."""
 NAMES: dict[type[Event], str] = {kind: name for name, kind in KINDS.items()}
-OUTCOMES = (SendOutcome, CommitOutcome)
+OUTCOMES = (SendOutcome, CommitOutcome, TransactionEnd)
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -143,6 +195,8 @@ def from_json(fields: Any) -> Event:
         kind = KINDS[given.pop("event")]
         if kind is Poll:
             given["records"] = tuple((int(offset), str(value)) for offset, value in given["records"])
+        if kind is Snapshot:
+            given["ends"] = tuple((str(partition), int(offset)) for partition, offset in given["ends"])
         event = kind(**given)
     except (KeyError, TypeError, ValueError) as error:
         raise HistoryError(f"no event: {json.dumps(fields)[:200]}") from error

@@ -140,6 +140,8 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
         assert self.transaction is not None
         values = [TransactionValue(self.transaction, place) for place in range(self.random.randint(1, 2))]
         now_ms = self.clock.now_ms
+        for value in values:
+            self._history.send(partition, value)
 
         def make() -> Message:
             records = new_batch(
@@ -159,8 +161,9 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
             if meaning == ErrorMeaning.AGAIN:
                 self.later(lambda: self.ask_leader(partition, "Produce", make, take))
             elif meaning == ErrorMeaning.DONE:
-                assert self.transaction is not None
-                self._history.acknowledged[self.transaction] |= {(partition, value) for value in values}
+                base = answer.responses[0].partition_responses[0].base_offset
+                for place, value in enumerate(values):
+                    self._history.acknowledge(partition, Offset(base + place), value)
                 self._write(partition + 1)
             elif meaning == ErrorMeaning.ABORT:
                 self._end(committed=False)

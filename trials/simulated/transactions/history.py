@@ -5,7 +5,22 @@ from enum import Enum
 from typing import NamedTuple
 
 from kspec.spec.values import Offset
+from kspec.trials.history.anomalies import MEANINGS, anomalies_in
+from kspec.trials.history.events import (
+    ACKNOWLEDGED,
+    REFUSED,
+    UNKNOWN,
+    ConsumerAssignment,
+    Event,
+    PartitionEnd,
+    Poll,
+    SendOutcome,
+    SendStart,
+    TransactionEnd,
+)
 from kspec.trials.simulated.history import BrokenPromiseError
+
+READER, LAST_READER = "reader", "last-reading"
 
 
 class TransactionOutcome(Enum):
@@ -25,6 +40,9 @@ class TransactionName(NamedTuple):
     producer: int
     number: int
 
+    def __str__(self) -> str:
+        return f"{self.producer}:{self.number}"
+
 
 class TransactionValue(NamedTuple):
     """A record of a transaction, and its place in the batch for one partition."""
@@ -32,9 +50,12 @@ class TransactionValue(NamedTuple):
     transaction: TransactionName
     place: int
 
+    def __str__(self) -> str:
+        return f"{self.transaction}:{self.place}"
+
     def to_bytes(self) -> bytes:
         """The value of the record on the wire."""
-        return f"{self.transaction.producer}:{self.transaction.number}:{self.place}".encode()
+        return str(self).encode()
 
     @classmethod
     def from_bytes(cls, text: bytes) -> "TransactionValue":
@@ -43,19 +64,47 @@ class TransactionValue(NamedTuple):
         return cls(TransactionName(producer, number), place)
 
 
+PROMISES = {
+    "lost-write": "CommittedIsKept",
+    "torn-transaction": "OneEnd",
+    "aborted-read": "OnlyCommittedIsRead",
+    "phantom": "OnlyCommittedIsRead",
+    "unseen": "CommittedIsKept",
+    "inconsistent-offsets": "ConsistentRead",
+    "duplicate": "Duplicate",
+}
+"""The promise that each anomaly of the judge breaks, the worst first; another one is called by its own name."""
+
+KINDS = {
+    TransactionOutcome.OPEN: REFUSED,
+    TransactionOutcome.ABORTED: REFUSED,
+    TransactionOutcome.COMMITTED: ACKNOWLEDGED,
+    TransactionOutcome.UNKNOWN: UNKNOWN,
+}
+
+
 @dataclass(slots=True)
 class TransactionHistory:
-    """All transactions of a run. `read`: the value that was read at an offset of a partition, by any reader."""
+    """All transactions of a run, as the events of a history. `outcomes`: what their producers know of them by now."""
 
     outcomes: dict[TransactionName, TransactionOutcome] = field(default_factory=dict)
-    acknowledged: dict[TransactionName, set[tuple[int, TransactionValue]]] = field(default_factory=dict)
-    """The records of a transaction that a leader has acknowledged, with their partitions."""
+    events: list[Event] = field(default_factory=list)
     read: dict[tuple[int, Offset], TransactionValue] = field(default_factory=dict)
+    """The first value that any reader got at an offset of a partition."""
 
     def begin(self, name: TransactionName) -> None:
         """A transaction begins."""
         self.outcomes[name] = TransactionOutcome.OPEN
-        self.acknowledged[name] = set()
+
+    def send(self, partition: int, value: TransactionValue) -> None:
+        """A producer sends a record for the first time."""
+        name = str(value.transaction)
+        self.events.append(SendStart(str(value.transaction.producer), str(partition), str(value), transaction=name))
+
+    def acknowledge(self, partition: int, offset: Offset, value: TransactionValue) -> None:
+        """A leader has acknowledged a record."""
+        name = str(value.transaction)
+        self.events.append(SendOutcome(str(partition), str(value), ACKNOWLEDGED, offset, transaction=name))
 
     def see(self, partition: int, offset: Offset, value: TransactionValue) -> None:
         """A reader of what is committed has got a record. Raises: `BrokenPromiseError`.
@@ -63,6 +112,8 @@ class TransactionHistory:
         The transaction may be one whose producer waits for the answer, and not one that it has not asked to commit.
         """
         known = self.read.setdefault((partition, offset), value)
+        if known is value or known != value:
+            self.events.append(Poll(READER, str(partition), ((offset, str(value)),)))
         if known != value:
             raise BrokenPromiseError("ConsistentRead", f"offset {offset} of partition {partition} was {known}, is {value}")
         outcome = self.outcomes.get(value.transaction)
@@ -71,25 +122,16 @@ class TransactionHistory:
             raise BrokenPromiseError("OnlyCommittedIsRead", what)
 
     def check(self, partitions: dict[int, dict[Offset, TransactionValue]]) -> None:
-        """Judge what is committed in the end: of each transaction all or nothing, and nothing twice.
-
-        Raises: `BrokenPromiseError`.
-        """
-        found: dict[TransactionName, list[tuple[int, TransactionValue]]] = {}
+        """Judge what is committed in the end, by the judge of all histories. Raises: `BrokenPromiseError`."""
+        ends = [TransactionEnd(str(name.producer), str(name), KINDS[outcome]) for name, outcome in self.outcomes.items()]
+        last: list[Event] = []
         for partition, records in partitions.items():
-            for offset, value in records.items():
-                self.see(partition, offset, value)
-                found.setdefault(value.transaction, []).append((partition, value))
-        for (partition, offset), value in self.read.items():
-            if partitions[partition].get(offset) != value:
-                what = f"{value} was read at offset {offset} of partition {partition}, and is not there any more"
-                raise BrokenPromiseError("ConsistentRead", what)
-        for name, outcome in self.outcomes.items():
-            there = found.get(name, [])
-            if len(set(there)) < len(there):
-                raise BrokenPromiseError("Duplicate", f"{name} has records twice: {sorted(there)}")
-            missing = self.acknowledged[name] - set(there)
-            if outcome == TransactionOutcome.COMMITTED and missing:
-                raise BrokenPromiseError("CommittedIsKept", f"{name} is committed, and has lost {sorted(missing)}")
-            if there and missing:
-                raise BrokenPromiseError("OneEnd", f"{name} is torn: {sorted(missing)} are not there, {sorted(there)} are")
+            polled = tuple((offset, str(value)) for offset, value in sorted(records.items()))
+            last.append(ConsumerAssignment(LAST_READER, str(partition), 0))
+            last += [Poll(LAST_READER, str(partition), polled)] if polled else []
+            last.append(PartitionEnd(LAST_READER, str(partition), max(records, default=-1) + 1))
+        found = anomalies_in([*self.events, *ends, *last])
+        order = list(PROMISES)
+        for one in sorted(found, key=lambda one: order.index(one.name) if one.name in order else len(order)):
+            at = f" in partition {one.partition}" if one.partition else ""
+            raise BrokenPromiseError(PROMISES.get(one.name, one.name), f"{one.subject}{at}: {MEANINGS[one.name]}")
