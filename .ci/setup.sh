@@ -1,5 +1,9 @@
 # Sourced by `run`, `test` and `.ci/run`: makes .venv and installs this project into it.
 
+# Images of containers often forbid Python to keep what it compiled. The tests start hundreds of processes, and each would
+# compile all the sources once more.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "$*" >&2; }
 
 usable_pythons() { # The paths of all from 3.11 on, the newest first. $1: what they can import; $2: below which minor version
