@@ -1,5 +1,6 @@
 """The matrix: all cases on all brokers of this machine, as pages."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -10,6 +11,8 @@ from kspec.conformance.wire.run.results import WRONG, Result, Status
 
 SHOWN = (Status.PASS, Status.UNLIKE, Status.FAIL, Status.ENDED, Status.NOT_SUPPORTED, Status.NOT_APPLICABLE)
 RAN = SHOWN[:4]
+GOOD = SHOWN[:2]
+ALL = "all"
 
 
 class Column(NamedTuple):
@@ -23,49 +26,93 @@ class Column(NamedTuple):
         """Its name and version."""
         return f"{self.driver.name} {self.driver.version}"
 
+    def counts(self) -> Counter[Status]:
+        """The number of cases by status."""
+        return Counter(one.status for one in self.results)
+
+    def kept(self, name: str, date: str) -> "ColumnCounts":
+        """The part of it that the first page shows, by subject and by KIP. `name`: what the broker is looked for by."""
+        rows: dict[str, Counter[str]] = {}
+        for one in self.results:
+            for row in (ALL, one.case["subject"], *one.case["kips"]):
+                rows.setdefault(row, Counter())[one.status.value] += 1
+        counts = {row: dict(found) for row, found in rows.items()}
+        return ColumnCounts(name, self.title, self.driver.how, date, counts)
+
+
+class ColumnCounts(NamedTuple):
+    """A column of the first page: the cases by status of each row (all, a subject, a KIP), and when they were run."""
+
+    name: str
+    title: str
+    how: str
+    date: str
+    rows: dict[str, dict[str, int]]
+
     @property
     def file(self) -> str:
-        """The name of its page."""
+        """The name of the broker's page."""
         kept = (letter if letter.isalnum() or letter == "." else "-" for letter in self.title.lower())
         return f"{''.join(kept)}.md"
 
-    def counts(self, subject: str = "", kip: str = "") -> Counter[Status]:
-        """The number of cases by status: all, or those of a subject or a KIP."""
-        return Counter(
-            one.status
-            for one in self.results
-            if subject in ("", one.case["subject"]) and (not kip or kip in one.case["kips"])
-        )
+    def cell(self, row: str) -> str:
+        """Cases that pass, or are unlike Apache Kafka where that is free, of those that the broker supports."""
+        found = self.rows.get(row, {})
+        ran = sum(found.get(status.value, 0) for status in RAN)
+        if not ran:
+            return "none" if found else "not run"
+        return f"{sum(found.get(status.value, 0) for status in GOOD)} of {ran}"
+
+    def number(self, status: Status) -> int:
+        """All cases with a status."""
+        return self.rows[ALL].get(status.value, 0)
+
+
+def columns_as_text(columns: Sequence[ColumnCounts]) -> str:
+    """Columns as JSON, so that one broker can be run anew, and the others stay."""
+    return json.dumps([one._asdict() for one in columns], indent=1) + "\n"
+
+
+def read_columns(text: str) -> list[ColumnCounts]:
+    """Columns from JSON. Raises: `ValueError`, if it is none of this matrix."""
+    try:
+        return [ColumnCounts(**one) for one in json.loads(text)]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"no columns of a conformance matrix: {error}") from error
+
+
+def with_column(columns: Sequence[ColumnCounts], new: ColumnCounts) -> list[ColumnCounts]:
+    """Columns with a new one in the place of the former one of the same broker, or at the end."""
+    if any(one.name == new.name for one in columns):
+        return [new if one.name == new.name else one for one in columns]
+    return [*columns, new]
 
 
 Scored: TypeAlias = Sequence[tuple[RuleScore, Sequence[str]]]
 """Weakened rules, each with the names of the cases that catch it."""
 
 
-def overview(columns: Sequence[Column], missing: dict[str, str], date: str, scores: Scored) -> str:
+def overview(columns: Sequence[ColumnCounts], subjects: Sequence[str], missing: dict[str, str], scores: Scored) -> str:
     """The first page: a row for each subject and each KIP, a column for each broker."""
-    subjects = list(dict.fromkeys(one.case["subject"] for column in columns for one in column.results))
-    kips = sorted({kip for column in columns for one in column.results for kip in one.case["kips"]})
+    rows = {row for column in columns for row in column.rows} - {ALL}
+    known = [one for one in subjects if one in rows]
     lines = [
         "# The conformance matrix",
         "",
         "You want to know how brokers answer the cases of [level 0](../conformance.md).",
         "",
-        f"Written by `kspec conformance matrix` on {date}. A cell has the number of cases that pass, or that are unlike",
-        "Apache Kafka as the protocol leaves it free, of those that the broker supports. Each broker has a page with the",
-        "cases that fail, and the fields that differ.",
+        "Written by `kspec conformance matrix`. A cell has the number of cases that pass, or that are unlike Apache Kafka",
+        "as the protocol leaves it free, of those that the broker supports. Each broker has a page with the cases that",
+        "fail, and the fields that differ.",
         "",
         _row("cases", [f"[{column.title}]({column.file})" for column in columns]),
         _row("---", ["---"] * len(columns)),
-        _row("**all**", [_cell(column.counts()) for column in columns]),
+        _row("**all**", [column.cell(ALL) for column in columns]),
     ]
-    lines += [_row(subject, [_cell(column.counts(subject)) for column in columns]) for subject in subjects]
-    lines += [_row(kip, [_cell(column.counts(kip=kip)) for column in columns]) for kip in kips]
-    lines += ["", _row("broker", ["started by", *(status.value for status in SHOWN)])]
-    lines += [_row("---", ["---"] * (len(SHOWN) + 1))]
-    for column in columns:
-        counts = column.counts()
-        lines.append(_row(column.title, [column.driver.how, *(str(counts[status]) for status in SHOWN)]))
+    lines += [_row(row, [column.cell(row) for column in columns]) for row in (*known, *sorted(rows - set(subjects)))]
+    lines += ["", _row("broker", ["started by", "run on", *(status.value for status in SHOWN)])]
+    lines += [_row("---", ["---"] * (len(SHOWN) + 2))]
+    lines += [_row(one.title, [one.how, one.date, *(str(one.number(status)) for status in SHOWN)]) for one in columns]
     if missing:
         lines += ["", "Not on the machine that wrote this page:", ""]
         lines += [f"- {name}: {reason}" for name, reason in missing.items()]
@@ -126,11 +173,6 @@ def _cause(result: Result) -> str:
 
 def _plain(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _cell(counts: Counter[Status]) -> str:
-    ran = sum(counts[status] for status in RAN)
-    return f"{counts[Status.PASS] + counts[Status.UNLIKE]} of {ran}" if ran else "none"
 
 
 def _row(first: str, cells: Sequence[str]) -> str:

@@ -11,7 +11,14 @@ import pytest
 from kspec.cli.conformance import matrix
 from kspec.conformance.targets import drivers
 from kspec.conformance.targets.drivers import MissingError, PortAnnouncer, ProcessDriver, StartedBroker, TargetDriver
-from kspec.conformance.targets.matrix import Column, failures, overview
+from kspec.conformance.targets.matrix import (
+    Column,
+    columns_as_text,
+    failures,
+    overview,
+    read_columns,
+    with_column,
+)
 from kspec.conformance.wire.choice.weakened import RuleScore
 from kspec.conformance.wire.run.results import ExchangeReport, Result, Status
 from tests.conformance.wire.targets import documents, kspec
@@ -54,16 +61,35 @@ def test_the_page_of_a_broker_has_each_failure_with_what_differs() -> None:
 def test_the_first_page_counts_the_cases_that_ran() -> None:
     caught = RuleScore("count-what-is-sent", (), "")
     missed = RuleScore("await-isr-only", (), "why not")
-    page = overview(
-        [column()], {"Tansu": "there is none"}, "1 May 2030", [(caught, ["a/longer-case", "a/case"]), (missed, [])]
-    )
+    kept = column().kept("Broker", "1 May 2030")
+    page = overview([kept], ["frames"], {"Tansu": "there is none"}, [(caught, ["a/longer-case", "a/case"]), (missed, [])])
     assert "| cases | [Broker 1.2](broker-1.2.md) |" in page
     assert "| **all** | 2 of 3 |" in page
-    assert "| Broker 1.2 | `broker PORT` | 1 | 1 | 1 | 0 | 1 | 0 |" in page
+    assert "| Broker 1.2 | `broker PORT` | 1 May 2030 | 1 | 1 | 1 | 0 | 1 | 0 |" in page
     assert "- Tansu: there is none" in page
     assert "Of 2 weakened rules of this project's broker 1 are caught" in page
     assert "| `count-what-is-sent` | 2 | `a/case` |" in page
     assert "| `await-isr-only` | 0 | why not |" in page
+
+
+def test_a_broker_run_anew_takes_its_former_place_and_the_others_stay() -> None:
+    old, other = column().kept("Broker", "1 May 2030"), column().kept("Other", "2 May 2030")
+    new = old._replace(title="Broker 1.3", date="3 May 2030", rows={"all": {"pass": 7}})
+    assert with_column([old, other], new) == [new, other]
+    assert with_column([old], other) == [old, other]
+    assert read_columns(columns_as_text([new, other])) == [new, other]
+    page = overview([new, other], [], {}, [])
+    assert "| **all** | 7 of 7 | 2 of 3 |" in page
+    assert "| frames | not run | 2 of 3 |" in page
+
+
+@pytest.mark.parametrize("text", ["", "{}{", '[{"name": "a"}]', "[7]"])
+def test_columns_that_are_none_are_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "matrix.json").write_text(text, encoding="utf-8")
+    done = kspec("conformance", "matrix", "--target", "kspec broker", "--out", str(tmp_path))
+    assert done.status == 2
+    assert "matrix.json: no columns of a conformance matrix" in done.err
+    assert (tmp_path / "matrix.json").read_text(encoding="utf-8") == text
 
 
 def test_what_does_not_start_says_why(tmp_path: Path) -> None:
