@@ -5,11 +5,11 @@ So a step that the model takes may not be possible any more; it is left out, and
 ends before what is not replayed.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kspec.conformance.kafka.run_files import run_in
 from kspec.conformance.quorum.controller import REAL
 from kspec.conformance.quorum.moves import Append, LoseDisk, QuorumMove, Restart, TimeOut, VoterExchange, VoterRequestKind
 from kspec.conformance.quorum.runs import QuorumRun
@@ -44,10 +44,6 @@ WEIGHT = 2
 UNANSWERED = "Unanswered"
 
 
-class NoVotersRunError(ValueError):
-    """The run is none of three voters: one line says why."""
-
-
 def walk(seed: int, rules: QuorumProtocol, bounds: Mapping[str, Any] = WALK_BOUNDS) -> QuorumRun:
     """A random walk of the model. Its real voter is 1, 2 or 3, by the seed."""
     model = MODELS[MODEL].build({**bounds, "release": rules.name, "mutant": None})
@@ -71,23 +67,8 @@ def _telling_steps(run: QuorumRun, rules: QuorumProtocol) -> Iterator[QuorumMove
 
 
 def read_run(path: Path, real: int) -> QuorumRun:
-    """The run in a file: ITF, or what `kspec check quorum --json` prints. Raises: `NoVotersRunError`."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise NoVotersRunError(f"{path}: {error}") from error
-    steps = list(_steps_in(document)) if isinstance(document, dict) else []
-    if not steps:
-        raise NoVotersRunError(f"{path} has no run: it must be ITF, or what `kspec check quorum --json` prints")
-    return run_of_actions(path.name, [(step["action"], step["args"]) for step in steps], BrokerId(real))
-
-
-def _steps_in(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    if "states" in document:
-        yield from document["states"][1:]
-    elif document.get("model") == MODEL:
-        found = [one["trace"] for one in document.get("properties", ()) if one.get("trace")]
-        yield from (step for trace in found[:1] for step in trace[1:])
+    """The run in a file: ITF, or what `kspec check quorum --json` prints. Raises: `NoRunInFileError`."""
+    return run_of_actions(path.name, run_in(path, MODEL).actions, BrokerId(real))
 
 
 def run_of_actions(name: str, actions: Iterable[tuple[str, Mapping[str, Any]]], real: BrokerId) -> QuorumRun:

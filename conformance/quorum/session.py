@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kspec.conformance.kafka.jars import Jars
+from kspec.conformance.kafka.reports import RunReport
 from kspec.conformance.quorum.power import FlushRun, LonelyController
 from kspec.conformance.quorum.replay import QuorumReplay, QuorumResult
-from kspec.conformance.quorum.reports import RunReport
 from kspec.conformance.quorum.runs import QuorumRun
 from kspec.spec.quorum.protocol import QuorumProtocol
 

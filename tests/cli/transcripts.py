@@ -121,6 +121,7 @@ kspec conformance run --level 1 --driver kafka:4.4.0  # a cluster under faults, 
 kspec world replay missed-epoch --kafka 4.4.0   # a run on a real broker of Apache Kafka: a record is lost (world.md)
 kspec world mirror second-copy-of-a-proposal   # a run on a real controller of Apache Kafka (mirror.md)
 kspec world quorum kept-vote                  # a real controller among three voters: it ends when it starts again (world.md)
+kspec world transactions late-abort           # a late EndTxn loses a committed record of a real broker (world.md)
 kspec site --out DIR                          # the static site: these pages, the explorer, runs to step through (site.md)
 """
 """One line for each thing that one may ask."""

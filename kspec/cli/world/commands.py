@@ -17,6 +17,7 @@ from kspec.cli.world.mirror import mirror
 from kspec.cli.world.quorum import quorum
 from kspec.cli.world.score import score
 from kspec.cli.world.tested import TargetOptions, run_to_end, what_is_tested
+from kspec.cli.world.transactions import transactions
 from kspec.model_check.core.files import write_whole
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ world.add_command(mirror)
 world.add_command(score)
 world.add_command(groups)
 world.add_command(quorum)
+world.add_command(transactions)
 
 
 def _given(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from kspec.cli.common import unknown
 from kspec.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
+    from kspec.conformance.kafka.reports import RunReport
     from kspec.conformance.quorum.power import FlushRun
-    from kspec.conformance.quorum.reports import RunReport
     from kspec.conformance.quorum.runs import QuorumRun
     from kspec.spec.quorum.protocol import QuorumProtocol
 
@@ -91,7 +91,8 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 
 def _runs(name: str | None, kafka: str, traces: int | None, real: int) -> "list[QuorumRun | FlushRun]":
-    from kspec.conformance.quorum.from_model import NoVotersRunError, read_run, walk
+    from kspec.conformance.kafka.run_files import NoRunInFileError
+    from kspec.conformance.quorum.from_model import read_run, walk
     from kspec.conformance.quorum.named import NAMED, for_release
     from kspec.conformance.quorum.power import FLUSH_RUNS
     from kspec.conformance.quorum.voters import rules_of
@@ -114,6 +115,6 @@ def _runs(name: str | None, kafka: str, traces: int | None, real: int) -> "list[
     if Path(name).exists():
         try:
             return [read_run(Path(name), real)]
-        except NoVotersRunError as error:
+        except NoRunInFileError as error:
             raise click.UsageError(str(error)) from error
     raise unknown(f"there is no run and no file {name!r}", name, [*NAMED, *FLUSH_RUNS], "kspec world quorum --help")

@@ -127,7 +127,7 @@ class Board:
         self.partitions = range(parameters["topic_partitions"] + self.has_group)
         self.group_partition = len(self.data_partitions)
         settings = TransactionSettings(cluster_level=self.level, offsets_partitions=1)
-        self.coordinator = TransactionCoordinator(_protocol(parameters), settings)
+        self.coordinator = TransactionCoordinator(protocol_for(parameters), settings)
         self.groups = Coordinator(_group_protocol(parameters))
         self.slots = self._slots()
 
@@ -318,7 +318,8 @@ def _begun(transactional_id: TransactionalId, first_epoch: int) -> TransactionMe
     return TransactionMetadata(transactional_id, ProducerId(1), TIMEOUT_MS, producer_epoch=ProducerEpoch(first_epoch - 1))
 
 
-def _protocol(parameters: Mapping[str, Any]) -> TransactionProtocol:
+def protocol_for(parameters: Mapping[str, Any]) -> TransactionProtocol:
+    """The rules of the release about transactions, one of them weakened if a mutant is given."""
     (protocol,) = (release for release in TRANSACTION_RELEASES if release.name == parameters["release"])
     for mutant in TRANSACTION_MUTANTS:
         if mutant.name == parameters["mutant"]:

@@ -47,7 +47,8 @@ def _places(places: frozenset[TopicPartition]) -> str:
     return in_words(frozenset(place.partition for place in places))
 
 
-def _request(request: object) -> str:
+def request_in_words(request: object) -> str:
+    """A request of a producer as people read it."""
     match request:
         case InitProducerIdRequest():
             return "InitProducerId"
@@ -70,7 +71,7 @@ def _request(request: object) -> str:
 
 @in_words.register
 def _(found: TransactionExchange) -> str:
-    asked = _request(found.request)
+    asked = request_in_words(found.request)
     if found.answer is not None:
         return f"{asked}, answered {_error(found.answer)}"
     if found.verified is not None:

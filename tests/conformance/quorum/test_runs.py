@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kspec.conformance.quorum.from_model import NoVotersRunError, read_run, run_of_actions, walk
+from kspec.conformance.kafka.run_files import NoRunInFileError
+from kspec.conformance.quorum.from_model import read_run, run_of_actions, walk
 from kspec.conformance.quorum.moves import Append, LoseDisk, Restart, TimeOut, VoterExchange, VoterRequestKind
 from kspec.conformance.quorum.named import CANDIDATES, NAMED, ONE, THREE, TWO, for_release
 from kspec.conformance.quorum.power import answers_before_flush
@@ -121,7 +122,7 @@ def test_what_check_prints_is_a_run(tmp_path: Path) -> None:
     assert read_run(itf, 3).steps == (TimeOut(ONE),)
     for content in ("[]", "{", '{"model": "kafka", "properties": []}'):
         file.write_text(content)
-        with pytest.raises(NoVotersRunError):
+        with pytest.raises(NoRunInFileError):
             read_run(file, 1)
 
 
