@@ -72,6 +72,7 @@ BOXES = {
     "conformance.mirror": RoomBox(66, "mirror"),
     "conformance.world": RoomBox(66, "world"),
     "conformance.quorum": RoomBox(63, "quorum"),
+    "conformance.transactions": RoomBox(590, "transactions"),
     "conformance.story": RoomBox(66, "story"),
     "conformance.wire": RoomBox(110, "wire"),
     "conformance.targets": RoomBox(188, "targets"),

@@ -1,11 +1,11 @@
-"""What of transactions can be seen on a broker, and what a state of the model says of the same."""
+"""Looks at transactions: the part of them that a broker shows, and the same as a state of the model says it."""
 
 from typing import NamedTuple
 
 from kspec.conformance.kafka.codec import batches_in
 from kspec.conformance.kafka.network import NodeConnection
 from kspec.conformance.transactions.prompt import slots_of
-from kspec.conformance.transactions.wire import Names, value_of
+from kspec.conformance.transactions.wire import RunNames, value_of
 from kspec.impl.records.markers import marker_of
 from kspec.impl.wire.values import Message
 from kspec.model_check.core.model import Model, State
@@ -42,7 +42,7 @@ class PartitionLook(NamedTuple):
 
 
 class TransactionsLook(NamedTuple):
-    """What can be seen: the transactional id at its coordinator, the partitions, and the committed offset of the group.
+    """A look at a broker: the transactional id at its coordinator, the partitions, and the committed offset of the group.
 
     `producer_id`: the producer id that the coordinator has by the model.
     """
@@ -74,7 +74,7 @@ def transaction_in_words(state: str, producer_id: int, epoch: int, partitions: f
 
 
 def expected(model: Model, state: State) -> TransactionsLook:
-    """What a state of the model says."""
+    """The look that a state of the model gives."""
     protocol = protocol_for(model.parameters)
     (coordinator,) = slots_of(model, "coordinator")
     known: CoordinatedTransaction = state[coordinator.position]
@@ -119,15 +119,15 @@ def _expected_offset(group: Group) -> str:
 # ---- of a broker
 
 
-async def observed(connection: NodeConnection, names: Names, own: TransactionsLook) -> TransactionsLook:
-    """What a broker says, where this is expected."""
+async def observed(connection: NodeConnection, names: RunNames, own: TransactionsLook) -> TransactionsLook:
+    """The look that a broker gives, where this is expected."""
     coordinator = await _observed_id(connection, names, own.producer_id)
     found = [await _observed_partition(connection, names, number) for number in range(len(own.partitions))]
     offset = None if own.offset is None else await _observed_offset(connection, names)
     return TransactionsLook(coordinator, own.producer_id, tuple(found), offset)
 
 
-async def _observed_id(connection: NodeConnection, names: Names, expected_id: int) -> str:
+async def _observed_id(connection: NodeConnection, names: RunNames, expected_id: int) -> str:
     asked = Message(transactional_ids=[names.transactional_id(ID)])
     (one,) = (await connection.ask("DescribeTransactions", 0, asked)).transaction_states
     if Error(one.error_code) == Error.TRANSACTIONAL_ID_NOT_FOUND:
@@ -143,7 +143,7 @@ async def _observed_id(connection: NodeConnection, names: Names, expected_id: in
     return transaction_in_words(one.transaction_state, names.in_model(one.producer_id), one.producer_epoch, places)
 
 
-async def _fetched(connection: NodeConnection, names: Names, number: int, isolation: int) -> Message:
+async def _fetched(connection: NodeConnection, names: RunNames, number: int, isolation: int) -> Message:
     partition = Message(partition=number, fetch_offset=0, partition_max_bytes=MOST_BYTES)
     topics = [Message(topic=names.topic, partitions=[partition])]
     asked = Message(
@@ -154,7 +154,7 @@ async def _fetched(connection: NodeConnection, names: Names, number: int, isolat
     return found
 
 
-async def _observed_partition(connection: NodeConnection, names: Names, number: int) -> PartitionLook:
+async def _observed_partition(connection: NodeConnection, names: RunNames, number: int) -> PartitionLook:
     everything = await _fetched(connection, names, number, 0)
     stable = await _fetched(connection, names, number, READ_COMMITTED)
     if everything.error_code or stable.error_code:
@@ -175,7 +175,7 @@ async def _observed_partition(connection: NodeConnection, names: Names, number: 
     )
 
 
-def _entries(data: bytes, names: Names) -> list[tuple[TransactionalEntry, str]]:
+def _entries(data: bytes, names: RunNames) -> list[tuple[TransactionalEntry, str]]:
     """The batches of a log, and the values of records."""
     found: list[tuple[TransactionalEntry, str]] = []
     for header, records in batches_in(data):
@@ -192,7 +192,7 @@ def _entries(data: bytes, names: Names) -> list[tuple[TransactionalEntry, str]]:
     return found
 
 
-async def _observed_offset(connection: NodeConnection, names: Names) -> str:
+async def _observed_offset(connection: NodeConnection, names: RunNames) -> str:
     """The committed offset, for who waits for open transactions."""
     topics = [Message(name=INPUT, partition_indexes=[0])]
     asked = Message(groups=[Message(group_id=names.group, topics=topics)], require_stable=True)

@@ -72,7 +72,7 @@ def _at_rest(model: Model) -> Iterator[Local]:
             yield when(lambda found: found is None or not is_with_leader(found), slot)
 
 
-class Taken(NamedTuple):
+class BrokerStep(NamedTuple):
     """A step of a run, and the states before and after it."""
 
     action: Action

@@ -10,9 +10,9 @@ from kspec.conformance.kafka.codec import Codec
 from kspec.conformance.kafka.network import NodeConnection
 from kspec.conformance.kafka.single import SingleKafka
 from kspec.conformance.transactions.looks import TransactionsLook, expected, observed
-from kspec.conformance.transactions.prompt import Taken, settled, slots_of
+from kspec.conformance.transactions.prompt import BrokerStep, settled, slots_of
 from kspec.conformance.transactions.runs import FoundRun
-from kspec.conformance.transactions.wire import Names, RequestWriter, WireRequest, told, told_by_broker
+from kspec.conformance.transactions.wire import EncodedRequest, RequestWriter, RunNames, told, told_by_broker
 from kspec.impl.wire.values import Message
 from kspec.model_check.core.model import State
 from kspec.model_check.models.processes import INPUT
@@ -60,7 +60,7 @@ class TransactionReplay:
         self._codec = codec
         self._found = found
         self._level = level
-        self._names = Names(name)
+        self._names = RunNames(name)
         is_timed = any(step.action.name == "TimeOut" for step in found.steps)
         self._writer = RequestWriter(codec, self._names, level, SHORT_MS if is_timed else LONG_MS)
         self._looker: NodeConnection | None = None
@@ -136,7 +136,7 @@ class TransactionReplay:
 
     # ---- steps
 
-    async def _taken(self, step: Taken) -> str:
+    async def _taken(self, step: BrokerStep) -> str:
         """Take a step, and compare. Its line."""
         action, name = step.action, step.action.name
         producer = action.args.get("producer", 0)
@@ -183,7 +183,7 @@ class TransactionReplay:
         asked = self._writer.request(request)
         self._asked[producer] = (request, self._live[producer].send(*asked))
 
-    async def _send_apart(self, asked: WireRequest) -> Message:
+    async def _send_apart(self, asked: EncodedRequest) -> Message:
         """Send a request on a connection of its own, on which nobody waits."""
         connection = await NodeConnection.open(self._codec, self._node.port)
         try:
@@ -191,7 +191,7 @@ class TransactionReplay:
         finally:
             await connection.close()
 
-    async def _write_late(self, step: Taken) -> None:
+    async def _write_late(self, step: BrokerStep) -> None:
         partition = step.action.args["partition"]
         sent: SentMarker = step.before[self._found.model.slot_named(f"lateMarker {partition}").position]
         await self._send_apart(self._writer.marker(sent.marker))
@@ -210,7 +210,7 @@ class TransactionReplay:
         self._node.start()
         await self._find(self._names.transactional_id(ID), TRANSACTION_KEY)
 
-    async def _fetch_offset(self, step: Taken, producer: int) -> None:
+    async def _fetch_offset(self, step: BrokerStep, producer: int) -> None:
         """The committed offset is compared before the step: the process reads on from there."""
         process: Processor = step.after[self._found.model.slot_named(f"processor[{producer}]").position]
         look = await self._compare(step.before)
@@ -238,7 +238,7 @@ class TransactionReplay:
         return "".join(lines)
 
     async def _compare(self, state: State) -> TransactionsLook:
-        """What can be seen is what the state says, now or soon."""
+        """Look until the broker shows what the state says; the look."""
         own = expected(self._found.model, state)
         end = time.monotonic() + SETTLE_SECONDS
         while True:

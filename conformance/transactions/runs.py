@@ -10,8 +10,8 @@ from kspec.conformance.transactions.prompt import (
     BY_ITSELF,
     DELAY_MARKER,
     MODEL,
+    BrokerStep,
     NoTransactionsRunError,
-    Taken,
     prompt_model,
     settled,
     slots_of,
@@ -134,7 +134,7 @@ class FoundRun(NamedTuple):
 
     run: TransactionRun
     model: Model
-    steps: tuple[Taken, ...]
+    steps: tuple[BrokerStep, ...]
     is_shown: bool
 
 
@@ -234,18 +234,18 @@ def shortest(model: Model, invariant: str) -> list[Move] | None:
     return [(step.action.name, step.action.args) for step in verdict.trace if step.action is not None]
 
 
-def steps_of(model: Model, moves: Sequence[Move]) -> list[Taken]:
+def steps_of(model: Model, moves: Sequence[Move]) -> list[BrokerStep]:
     """The steps of a run: after each one the broker does what it does by itself.
 
     A step that is not possible is left out: the broker has done it already.
     """
     by_move = {(action.name, _key(action.args)): action for action in model.actions}
-    state, found = model.initial, list[Taken]()
+    state, found = model.initial, list[BrokerStep]()
     for place, (name, args) in enumerate(moves):
         action = by_move.get((name, _key(args)))
         after = None if action is None else action.bind()(state)
         if action is not None and after is not None:
-            found.append(Taken(action, state, settled(model, after, _delayed(moves[place + 1 :]))))
+            found.append(BrokerStep(action, state, settled(model, after, _delayed(moves[place + 1 :]))))
             state = found[-1].after
     return found
 

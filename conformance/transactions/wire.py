@@ -1,6 +1,6 @@
 """The requests of producers as a broker gets them, in the versions that a client of a transaction version sends.
 
-Producer ids of a run are those of the model; a real broker gives out its own. `Names` knows which is which.
+Producer ids of a run are those of the model; a real broker gives out its own. `RunNames` knows which is which.
 """
 
 import time
@@ -49,7 +49,7 @@ VERSIONS = {
 """The version of each request before version 2 of transactions, and in it."""
 
 
-class WireRequest(NamedTuple):
+class EncodedRequest(NamedTuple):
     """A request as it is sent."""
 
     api: str
@@ -57,7 +57,7 @@ class WireRequest(NamedTuple):
     message: Message
 
 
-class Names:
+class RunNames:
     """The names of one run on a broker: its topic, its transactional ids, its group and members; and real producer ids.
 
     `coordinator_epoch`: the epoch of the coordinator when the run begins, which is 0 in the model.
@@ -93,13 +93,13 @@ class Names:
 class RequestWriter:
     """Writes requests of the model in the fields of Kafka. `level`: the transaction version of the clients."""
 
-    def __init__(self, codec: Codec, names: Names, level: int, timeout_ms: int) -> None:
+    def __init__(self, codec: Codec, names: RunNames, level: int, timeout_ms: int) -> None:
         self._codec = codec
         self._names = names
         self._place = int(level > 1)
         self._timeout_ms = timeout_ms
 
-    def request(self, request: ProducerRequest) -> WireRequest:
+    def request(self, request: ProducerRequest) -> EncodedRequest:
         """A request of a producer."""
         match request:
             case InitProducerIdRequest():
@@ -117,7 +117,7 @@ class RequestWriter:
             case OffsetsRequest(commit=commit):
                 return self._offsets(commit)
 
-    def records(self, partition: int, batch: ProducerBatch, record: RecordOf) -> WireRequest:
+    def records(self, partition: int, batch: ProducerBatch, record: RecordOf) -> EncodedRequest:
         """A Produce request of one record, whose value says of which transaction it is."""
         now_ms = int(time.time() * 1000)
         records = new_batch(
@@ -131,7 +131,7 @@ class RequestWriter:
         name = self._names.transactional_id(ID)
         return self._of("Produce", transactional_id=name, acks=ACKS_ALL, timeout_ms=WAIT_MS, topic_data=[data])
 
-    def marker(self, marker: TransactionMarker) -> WireRequest:
+    def marker(self, marker: TransactionMarker) -> EncodedRequest:
         """A marker as its coordinator sends it."""
         place = [Message(name=self._topic_of(one.topic), partition_indexes=[one.partition]) for one in marker.partitions]
         version = self._codec.versions("WriteTxnMarkers").last
@@ -144,12 +144,12 @@ class RequestWriter:
             coordinator_epoch=self._names.coordinator_epoch + marker.coordinator_epoch,
             **knows,
         )
-        return WireRequest("WriteTxnMarkers", version, Message(markers=[fields]))
+        return EncodedRequest("WriteTxnMarkers", version, Message(markers=[fields]))
 
     def _topic_of(self, topic: str) -> str:
         return topic if topic == CONSUMER_OFFSETS else self._names.topic
 
-    def _offsets(self, commit: TxnOffsetCommitRequest) -> WireRequest:
+    def _offsets(self, commit: TxnOffsetCommitRequest) -> EncodedRequest:
         partitions = [Message(partition_index=one.partition, committed_offset=one.offset) for one in commit.offsets]
         is_member = commit.member_id != NO_MEMBER_ID
         generation = self._names.generations[commit.generation] if is_member else -1
@@ -171,8 +171,8 @@ class RequestWriter:
             "producer_epoch": request.producer_epoch,
         }
 
-    def _of(self, api: str, **fields: Any) -> WireRequest:
-        return WireRequest(api, VERSIONS[api][self._place], Message(**fields))
+    def _of(self, api: str, **fields: Any) -> EncodedRequest:
+        return EncodedRequest(api, VERSIONS[api][self._place], Message(**fields))
 
 
 def value_of(record: RecordOf) -> bytes:

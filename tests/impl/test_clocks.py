@@ -36,6 +36,7 @@ MAY: dict[str, str] = {
     "conformance.wire.cases.kept": "which of the texts that were kept is the oldest",
     "conformance.wire.run.suite_run": "the timestamps of records that a client sends",
     "conformance.quorum.replay": "the timestamps of records that a played leader appends",
+    "conformance.transactions.wire": "the timestamps of records that a producer sends",
     "conformance.world.replay.parties": "the timestamps of records that a client sends",
     "conformance.world.environment.metadata_log": "the timestamps of records that a controller writes",
     "kspec.cli.broker.console": "when a measurement began and ended is printed, as Kafka's tool does",

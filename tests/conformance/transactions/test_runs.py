@@ -48,7 +48,7 @@ def test_an_overtaken_commit_is_told_of_an_invalid_state_until_the_next_release(
     assert shown("overtaken-commit", "4.3", 2) == (10, True)
     with pytest.raises(NoTransactionsRunError, match="no run within the bounds by the rules of next"):
         shown("overtaken-commit", "next", 2)
-    with pytest.raises(NoTransactionsRunError, match="a run of transaction.version 2, and not 1"):
+    with pytest.raises(NoTransactionsRunError, match=r"a run of transaction\.version 2, and not 1"):
         shown("overtaken-commit", "4.3", 1)
 
 
