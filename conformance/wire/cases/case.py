@@ -65,7 +65,7 @@ def case_of(chosen: SelectedRun, protocol: BrokerProtocol, mutants: Sequence[Mut
         (*chosen.goals, *([f"boundary of {chosen.boundary}"] if chosen.boundary else [])),
         deciding(last, protocol),
         last.move.promise,
-        _measured(chosen) or (_since(chosen) if subject.by_release else None),
+        _first_of(chosen),
         tuple(told),
         subject.setup(last.state, holes),
         tuple(steps),
@@ -76,6 +76,12 @@ def title_of(chosen: SelectedRun) -> str:
     """A run as a sentence."""
     told = ", then ".join(step.move.words for step in chosen.run)
     return f"{told[0].upper()}{told[1:]}: {chosen.run[-1].exchange.outcome}."
+
+
+def _first_of(chosen: SelectedRun) -> str | None:
+    """The first release from which on all give these answers: where that was measured, and by their rules."""
+    found = [_measured(chosen), _since(chosen) if chosen.subject.by_release else None]
+    return max((one for one in found if one is not None), key=RELEASES.index, default=None)
 
 
 def _measured(chosen: SelectedRun) -> str | None:

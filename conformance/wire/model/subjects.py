@@ -26,6 +26,8 @@ from kspec.conformance.wire.model.topics.metadata import METADATA
 from kspec.conformance.wire.model.topics.pages import DESCRIBED
 from kspec.conformance.wire.model.topics.settings import SETTINGS_AGAIN, SETTINGS_OF_TOPICS
 from kspec.conformance.wire.model.topics.topics import TOPICS, TOPICS_AGAIN
+from kspec.conformance.wire.model.transactions.identifiers import TRANSACTIONAL_IDS, TRANSACTIONAL_IDS_AGAIN
+from kspec.conformance.wire.model.transactions.listing import TWO_TRANSACTIONAL_IDS
 
 SUBJECTS = (
     FRAMES,
@@ -74,4 +76,7 @@ SUBJECTS = (
     NOTHING,
     SEVERAL_PARTITIONS,
     SEVERAL_GROUPS,
+    TRANSACTIONAL_IDS,
+    TRANSACTIONAL_IDS_AGAIN,
+    TWO_TRANSACTIONAL_IDS,
 )

@@ -67,6 +67,9 @@ SIZES = {
     "nothing": (1, 22, 22),
     "several-partitions": (77, 2057, 70),
     "several-groups": (38, 1140, 68),
+    "transactional-ids": (213, 12722, 119),
+    "transactional-ids-again": (182, 2663, 47),
+    "two-transactional-ids": (92, 2069, 49),
 }
 """States, transitions, and kinds of answers to requests."""
 
@@ -95,7 +98,7 @@ def test_the_last_step_of_a_run_meets_what_it_is_there_for(made_suite: MadeSuite
 
 def test_names_are_different_and_cases_tell_of_their_rule(made_suite: MadeSuite) -> None:
     cases = made_suite.cases
-    assert len({case.name for case in cases}) == len(cases) == 1516
+    assert len({case.name for case in cases}) == len(cases) == 1722
     for case in cases:
         assert case.rule.function.startswith("spec."), case.name
         assert case.rule.doc, case.name
@@ -167,6 +170,14 @@ ERRORS_OF_HANDLERS = {
     Error.UNSUPPORTED_ASSIGNOR,
     Error.MISMATCHED_ENDPOINT_TYPE,
     Error.UNSUPPORTED_ENDPOINT_TYPE,
+    Error.CONCURRENT_TRANSACTIONS,
+    Error.INVALID_PRODUCER_ID_MAPPING,
+    Error.INVALID_REGULAR_EXPRESSION,
+    Error.INVALID_TRANSACTION_TIMEOUT,
+    Error.INVALID_TXN_STATE,
+    Error.PRODUCER_FENCED,
+    Error.TRANSACTION_ABORTABLE,
+    Error.TRANSACTIONAL_ID_NOT_FOUND,
 }
 
 

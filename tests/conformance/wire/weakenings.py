@@ -44,6 +44,9 @@ TOLD_CHECKS = (
     "spec.log.producers:check_producer_epoch",
     "spec.log.producers:check_sequence",
     "spec.messages.groups.leave_group:single_error",
+    "spec.transactions.adding:check_adds",
+    "spec.transactions.adding:check_producer",
+    "spec.transactions.producers:check_init_producer_id",
 )
 """The checks without which a broker fails some case."""
 

@@ -1,0 +1,1 @@
+"""Transactions: their coordinator, the logs of partitions, and the offsets of groups."""
