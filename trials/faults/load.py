@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kspec.trials.cluster.plan import ClusterError
 from kspec.trials.history.events import (
@@ -245,6 +245,9 @@ class Load:
 class LoadConsumer:
     """One consumer of all partitions of a topic, from their beginnings."""
 
+    settings: ClassVar[Mapping[str, Any]] = {}
+    """Settings of the library that its kind has besides."""
+
     def __init__(self, servers: str, topic: str, partitions: Sequence[int], name: str, recorder: Recorder) -> None:
         self._kafka = library()
         self._topic = topic
@@ -254,7 +257,7 @@ class LoadConsumer:
         """The partitions, and the next offset of each."""
         settings = {"bootstrap.servers": servers, "group.id": name, "client.id": name, "enable.auto.commit": False}
         reading = {"auto.offset.reset": "error", "fetch.wait.max.ms": 100, "check.crcs": True}
-        self._consumer = self._kafka.Consumer({**CLIENT, **settings, **reading})
+        self._consumer = self._kafka.Consumer({**CLIENT, **settings, **reading, **self.settings})
         self._assign()
 
     def _assign(self) -> None:
@@ -269,19 +272,28 @@ class LoadConsumer:
     def poll(self) -> int:
         """Poll once, and note the records; their number. A consumer whose offset is out of range restarts at 0."""
         found: dict[int, list[tuple[int, str]]] = {}
+        ended: dict[int, int] = {}
         errors = set()
         for message in self._consumer.consume(500, 0.2):
             if message.error() is None:
                 record = message.offset(), message.value().decode("utf-8", "replace")
                 found.setdefault(message.partition(), []).append(record)
+            elif message.error().name() == "_PARTITION_EOF":
+                ended[message.partition()] = message.offset()
             else:
                 errors.add(message.error().name())
         for number, records in found.items():
             self.at[number] = records[-1][0] + 1
             self._recorder.note(partial(Poll, self._name, f"{self._topic}-{number}", tuple(records)))
+            self.take(number, records)
+        for number, offset in ended.items():
+            self.at[number] = max(self.at[number], offset)
         if errors & GONE:
             self._assign()
         return sum(map(len, found.values()))
+
+    def take(self, partition: int, records: Sequence[tuple[int, str]]) -> None:
+        """Take the records of a partition that a poll gave."""
 
     def read_to_the_end(self) -> None:
         """Poll until all partitions are read up to their present ends. Raises: `ClusterError`, without progress."""

@@ -28,6 +28,14 @@ from kspec.trials.faults.plans.plan_run import PATIENCE_S, SHORT_PATIENCE_S, Pla
 from kspec.trials.faults.plans.steps import ALL
 from kspec.trials.faults.process_run import ProcessPlanRun
 from kspec.trials.faults.schedule import schedule
+from kspec.trials.faults.transaction_load import (
+    PLAIN,
+    TRANSFORM,
+    TransactionLoad,
+    TransactionTopics,
+    counts_of_transactions,
+)
+from kspec.trials.faults.transactors.families import ClientFamily
 from kspec.trials.history.anomalies import Anomaly, anomalies_in, count_by_name, may_be_without_waiting
 from kspec.trials.history.events import (
     ACKNOWLEDGED,
@@ -62,6 +70,8 @@ class RoundSettings(NamedTuple):
     groups: GroupSettings = GroupSettings()
     patience_s: float = PATIENCE_S
     healed_s: float = HEALED_S
+    families: tuple[ClientFamily, ...] = ()
+    """The families of transactional clients, each with one that writes and one that transforms."""
 
     def impatient(self) -> "RoundSettings":
         """The settings for rules that are weakened: a replica may never come to be in sync."""
@@ -158,11 +168,15 @@ class Rounds:
         plan_run = ProcessPlanRun(
             self._cluster, self._links, recorder, self._written, load.add_producer, topic, seed, self._settings.patience_s
         )
+        transactions = await self._transactions(servers, topic, recorder, seed)
         faults: list[ProcessFault] = []
         missed = stuck = ""
         flush_s: float = SHORT_FLUSH_S
         load.start()
         groups.start()
+        transactions.read()
+        for family in self._settings.families:
+            transactions.start(family, {f"{family.name}-{mode}": mode for mode in (PLAIN, TRANSFORM)})
         try:
             if plan is None:
                 faults = schedule(seed, list(self._cluster.processes), brokers, self._settings.seconds, self._settings.kinds)
@@ -172,28 +186,41 @@ class Rounds:
             try:
                 await self._cluster.until_all_serve()
                 await self._until_whole(topic, partitions)
+                for one in transactions.all_topics:
+                    await self._until_whole(one, PARTITIONS)
                 flush_s = FLUSH_S
             except ClusterError as error:
                 stuck = str(error)
         finally:
             await in_thread(load.stop, flush_s)
             await in_thread(groups.stop, flush_s)
+            await in_thread(transactions.stop if not stuck else transactions.kill)
         if not stuck:
-            try:
-                await in_thread(_last_reading, servers, topic, partitions, recorder)
-                await in_thread(_last_reading_of_groups, groups)
-            except ClusterError as error:
-                stuck = str(error)
-        for line in load.gave_up:
-            self._cluster.say(f"a producer gave up: {line}")
+            stuck = "; ".join(transactions.failed) or await _read_at_the_end(
+                partial(_last_reading, servers, topic, partitions, recorder),
+                transactions.read_at_the_end,
+                partial(_last_reading_of_groups, groups),
+            )
+        for line, times in Counter([*load.gave_up, *transactions.gave_up]).items():
+            self._cluster.say(f"a producer gave up: {line}{f' ({times} times)' if times > 1 else ''}")
         name = RANDOM if plan is None else plan.name
         steps = plan_run.steps if plan is not None else [str(fault) for fault in faults]
         verdict = self._judged(seed, faults, recorder.events, load.settings.acks, read=not stuck)
         verdict = verdict._replace(plan=name, missed=missed, stuck=stuck, steps=tuple(steps))
         self._keep(verdict, recorder.events)
         if not verdict.is_bad:  # else every step of the controller would be written with all topics so far
-            await in_thread(delete_topic, servers, topic)
+            for one in (topic, *transactions.all_topics):
+                await in_thread(delete_topic, servers, one)
         return verdict
+
+    async def _transactions(self, servers: str, topic: str, recorder: Recorder, seed: int) -> TransactionLoad:
+        """The transactional clients of a round, and their topics; none, if there are no families."""
+        topics = TransactionTopics(f"{topic}-in", f"{topic}-out", PARTITIONS if self._settings.families else 0)
+        load = TransactionLoad(servers, topics, recorder, seed=seed)
+        for one in load.all_topics:
+            await in_thread(create_topic, servers, one, PARTITIONS, min(COPIES, len(self._cluster.brokers)))
+            await self._until_whole(one, PARTITIONS)
+        return load
 
     async def _carried_out(self, plan: Plan, run: PlanRun) -> str:
         """Carry out a plan, and undo its faults; the reason why it was given up, if it was."""
@@ -295,6 +322,16 @@ def _load_of(settings: LoadSettings, plan: Plan | None) -> LoadSettings:
     return settings._replace(acks=settings.acks if plan.acks == ALL else plan.acks, one_by_one=plan.one_by_one)
 
 
+async def _read_at_the_end(*readings: Callable[[], None]) -> str:
+    """Read all once more; the reason why that was not possible, if so."""
+    try:
+        for reading in readings:
+            await in_thread(reading)
+    except ClusterError as error:
+        return str(error)
+    return ""
+
+
 def _last_reading(servers: str, topic: str, partitions: int, recorder: Recorder) -> None:
     reader = LoadConsumer(servers, topic, range(partitions), "last-reading", recorder)
     try:
@@ -319,4 +356,5 @@ def _counts(events: Sequence[Event]) -> dict[str, int]:
         "unknown": outcomes[UNKNOWN],
         "commits": sum(isinstance(event, CommitOutcome) and event.kind == ACKNOWLEDGED for event in events),
         "polled": sum(len(event.records) for event in events if isinstance(event, Poll)),
+        **counts_of_transactions(events),
     }

@@ -252,6 +252,9 @@ def _unbalanced(events: Sequence[Event]) -> Iterator[Found]:
     """Transactions whose entries up to here make no sum of 0, by their reader."""
     for event in events:
         match event:
+            case ConsumerAssignment():
+                polled.pop((event.consumer, event.partition), None)
+                taken.pop((event.consumer, event.partition), None)
             case Poll():
                 known = polled.setdefault((event.consumer, event.partition), [])
                 known += [(offset, value, event) for offset, value in event.records]

@@ -51,10 +51,12 @@ class Differences:
     counts: dict[str, int] = field(default_factory=dict)
 
     def watched(self, protocol: RulesT, mutants: Iterable[Mutant]) -> RulesT:
-        """The same rules; each call of one is a call of these mutants, too."""
+        """The same rules; each call of one is a call of these mutants, too. A mutant of a trait counts as different."""
         weaker: dict[str, list[Mutant]] = {}
         for mutant in mutants:
-            weaker.setdefault(mutant.field, []).append(mutant)
+            weaker.setdefault(mutant.field if callable(mutant.rule) else "", []).append(mutant)
+        for one in weaker.pop("", ()):
+            self.counts[one.name] = 1
         changes: dict[str, Any] = {name: self._watched(getattr(protocol, name), others) for name, others in weaker.items()}
         return replace(protocol, **changes)
 
@@ -72,10 +74,17 @@ class Differences:
 
 
 def watched_setup(
-    setup: RunSetup, differences: Differences, of_broker: Iterable[Mutant], of_controller: Iterable[Mutant]
+    setup: RunSetup,
+    differences: Differences,
+    of_broker: Iterable[Mutant],
+    of_controller: Iterable[Mutant],
+    of_transactions: Iterable[Mutant] = (),
 ) -> RunSetup:
     """The same cluster, in which each call of a rule is a call of these mutants, too."""
-    listed = tuple(of_broker)
+    listed, others = tuple(of_broker), tuple(of_transactions)
     protocols = {node: differences.watched(one, listed) for node, one in setup.protocols.items()}
+    protocols = {
+        node: replace(one, transactions=differences.watched(one.transactions, others)) for node, one in protocols.items()
+    }
     controller = replace(setup.controller, protocol=differences.watched(setup.controller.protocol, of_controller))
     return replace(setup, protocols=protocols, controller=controller)

@@ -50,6 +50,17 @@ if TYPE_CHECKING:
     metavar="N",
     help="In rounds: N members of a group by the newer protocol (KIP-848; brokers of 4.0 and later).",
 )
+@click.option(
+    "--transactions",
+    is_flag=True,
+    help="In rounds: transactional clients of librdkafka, Java and franz-go, and no others unless there are --plans.",
+)
+@click.option(
+    "--bank",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Ten such clients move amounts between 100 accounts, while coordinators and leaders are killed.",
+)
 @click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")
 @click.option("--story", metavar="NAME", help="Go through the run of a study, where it fails and where it does not.")
 @click.option("--stories", is_flag=True, help="List the studies, with what processes show of them.")
@@ -74,6 +85,8 @@ def cluster(
     rate: int,
     groups: int,
     consumers: int,
+    transactions: bool,
+    bank: float | None,
     start: str | None,
     story: str | None,
     stories: bool,
@@ -87,16 +100,21 @@ def cluster(
     restarted; what the clients saw is judged. Exit status: 0 if nothing was lost, 1 if something was, 3 if a round did not
     end.
 
+    With --bank transactional clients of all families that there are move amounts between accounts, and the sum of all
+    accounts must be the same in each snapshot of what is committed. Exit status as with --rounds.
+
     With --story processes go through the run of a study, first with the release where it fails, then with the repaired one.
     Exit status: 0 if it went as told, 1 if not. Without --log-dir nothing of it is kept.
     """
+    if bank is not None and rounds is not None:
+        raise click.UsageError("--bank is no round: leave --rounds out")
     if stories:
         return list_stories()
     if story is not None:
         return tell_story(story, release, mutant, log_dir, port)
     if log_dir is None:
         raise click.UsageError("Missing option '--log-dir'.")
-    from kspec.cli.broker.cluster_rounds import SOON, rounds_of, run_rounds
+    from kspec.cli.broker.cluster_rounds import SOON, rounds_of, run_bank, run_rounds, with_transactions
     from kspec.cli.broker.cluster_view import ClusterDisplay
     from kspec.impl.config.folders import check_folder
     from kspec.trials.cluster.clocks import MovableClocks, faketime_library
@@ -116,22 +134,24 @@ def cluster(
             return ALL_HOLD
         given = parse_overrides(overrides)
         ports = ports_from(port, brokers) if rounds is None else ports_behind(port, brokers)
-        if rounds is not None:
-            given = {**SOON, **given}
+        is_trial = rounds is not None or bank is not None
+        given = {**SOON, **given} if is_trial else given
         nodes = nodes_of(folder.path, brokers, ports, given, combined=combined)
         if kafka is None:
             check_settings(nodes)
         program = program_of(nodes, release, mutant, kafka, trace=trace)
         library = faketime_library() if rounds is not None else None
-        if library is not None:
-            program = MovableClocks(program, library)
+        program = program if library is None else MovableClocks(program, library)
         shown = ClusterDisplay(nodes, plain=plain)
-        running = ClusterSupervisor(folder, nodes, program, shown.say, restarts=rounds is not None or not no_restart)
+        running = ClusterSupervisor(folder, nodes, program, shown.say, restarts=is_trial or not no_restart)
+        if bank is not None:
+            return asyncio.run(run_bank(running, shown, bank, seed))
         if rounds is not None:
             given_load = (acks, rate, groups, consumers)
             settings = rounds_of(rounds, seed, seconds, faults, plans, *given_load, clocks=library is not None)
-            if mutant is not None:
-                settings = settings.impatient()
+            if transactions:
+                settings = with_transactions(settings, folder.path, others=plans is not None)
+            settings = settings if mutant is None else settings.impatient()
             return asyncio.run(run_rounds(running, shown, settings))
         beside = None if shown.plain else shown.keep_showing
         if not asyncio.run(run_in_foreground(running, lambda: shown.ready(running.addresses), beside)):

@@ -14,12 +14,14 @@ from kspec.cli.statuses import ALL_HOLD, STOPPED, VIOLATED, StoppedError
 if TYPE_CHECKING:
     from kspec.trials.cluster.supervisor import ClusterSupervisor
     from kspec.trials.faults.rounds import RoundSettings
+    from kspec.trials.faults.transactors.families import ClientFamily
 
 SOON = {
     "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "500",
     "replica.lag.time.max.ms": "4000",
     "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "6",
     "log.message.timestamp.after.max.ms": str(2**63 - 1),
     "log.retention.ms": "-1",
     "producer.id.expiration.ms": str(2**31 - 1),
@@ -28,6 +30,9 @@ SOON = {
 
 ALL = "all"
 """All plans in turn."""
+
+CLIENTS_OF = "4.4.0"
+"""The release of Kafka whose Java client writes transactions."""
 
 
 def rounds_of(
@@ -78,6 +83,62 @@ def rounds_of(
         raise UsageError("a round takes more than 0 seconds, and a producer sends at least 1 record per second")
     load, members = LoadSettings(rate=rate, acks=acks), GroupSettings(groups, groups, consumers)
     return RoundSettings(rounds, seed, seconds, kinds, load, chosen, members)
+
+
+def with_transactions(settings: "RoundSettings", folder: Path, *, others: bool) -> "RoundSettings":
+    """The same rounds with transactional clients of all families that there are; without other clients, unless `others`.
+
+    Raises: `UsageError`, if there is none.
+    """
+    from kspec.trials.faults.group_load import GroupSettings
+    from kspec.trials.faults.plans.catalogue import RANDOM
+
+    found = families(folder)
+    if others:
+        return settings._replace(families=found)
+    load = settings.load._replace(producers=0, consumers=0)
+    return settings._replace(families=found, load=load, groups=GroupSettings(), plans=(RANDOM,))
+
+
+def families(folder: Path) -> "tuple[ClientFamily, ...]":
+    """All families of transactional clients that can be built here; it says which cannot. Raises: `UsageError`."""
+    from kspec.conformance.kafka.jars import KafkaMissingError, find_jars
+    from kspec.trials.cluster.plan import UsageError
+    from kspec.trials.faults.transactors.families import FAMILIES, MissingFamilyError, built
+
+    found = []
+    for name in FAMILIES:
+        try:
+            found.append(built(name, folder / "clients" / name, lambda: find_jars(CLIENTS_OF).class_path))
+        except (MissingFamilyError, KafkaMissingError) as error:
+            click.echo(f"NOT RUN: transactional clients of {name}: {error}", err=True)
+    if not found:
+        raise UsageError("there is no family of transactional clients")
+    return tuple(found)
+
+
+async def run_bank(cluster: "ClusterSupervisor", shown: ClusterDisplay, seconds: float, seed: int) -> int:
+    """Start the cluster, run the bank, and stop it; the exit status. Raises: `UsageError`, `ClusterError`."""
+    from kspec.trials.cluster.foreground import run_in_foreground, unless
+    from kspec.trials.faults.bank import BankSettings, BankTrial, BankVerdict
+    from kspec.trials.faults.load import library
+
+    library()
+    settings = BankSettings(seconds, families(cluster.folder.path), seed=seed)
+    found: list[BankVerdict] = []
+
+    async def work() -> None:
+        found.append(await BankTrial(cluster, settings).run())
+        print(found[0], flush=True)
+
+    async def beside() -> None:
+        showing = [] if shown.plain else [shown.keep_showing()]
+        await unless(asyncio.Event(), work(), *showing)
+
+    in_order = await run_in_foreground(cluster, lambda: shown.ready(cluster.addresses), beside)
+    if any(verdict.is_bad for verdict in found):
+        return VIOLATED
+    return ALL_HOLD if in_order and found else STOPPED
 
 
 async def run_rounds(cluster: "ClusterSupervisor", shown: ClusterDisplay, settings: "RoundSettings") -> int:

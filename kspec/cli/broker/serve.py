@@ -42,18 +42,24 @@ def rules_of(release: str, mutant: str | None) -> "BrokerRules":
     if mutant.startswith(REPAIRED):
         return _repaired(BrokerRules(protocol, Controller(kraft)), *mutant.removeprefix(REPAIRED).partition("@")[::2])
 
+    from dataclasses import replace
+
     from kspec.spec.mutation import weaken
     from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
     from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+    from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 
     broker_mutants = {one.name: one for one in BROKER_MUTANTS}
     kraft_mutants = {one.name: one for one in CONTROLLER_MUTANTS}
-    if mutant in broker_mutants:
+    of_transactions = {one.name: one for one in TRANSACTION_MUTANTS}
+    if mutant in of_transactions:
+        protocol = replace(protocol, transactions=weaken(protocol.transactions, of_transactions[mutant]))
+    elif mutant in broker_mutants:
         protocol = weaken(protocol, broker_mutants[mutant])
     elif mutant in kraft_mutants:
         kraft = weaken(kraft, kraft_mutants[mutant])
     else:
-        known = ", ".join([*broker_mutants, *kraft_mutants])
+        known = ", ".join([*broker_mutants, *kraft_mutants, *of_transactions])
         raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
     return BrokerRules(protocol, Controller(kraft))
 

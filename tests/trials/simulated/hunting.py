@@ -19,12 +19,16 @@ from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.releases.kraft import KRAFT_NEXT
 from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from kspec.spec.releases.names import KRAFT_NAMES, kraft_of
+from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.trials.simulated.causes import Differences, rules_that_repair, watched_setup
 from kspec.trials.simulated.runs import RunOutcome, run
 from kspec.trials.simulated.setup import RunSetup
 
 BROKERS = (1, 2, 3)
 MUTANTS: tuple[Mutant, ...] = (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)
+TRANSACTIONAL = {one.name: one for one in TRANSACTION_MUTANTS}
+"""The mutants that are hunted with producers of transactions in the cluster."""
+
 RELEASES = {one.name: one for one in BROKER_RELEASES}
 ONE_ACK = "acks=1"
 OLD = ("0.10", "0.11", "3.9", "4.0")
@@ -57,6 +61,9 @@ def setup_of_next(seed: int) -> RunSetup:
 
 def setup_of(name: str, seed: int) -> RunSetup:
     """The cluster of a mutant, a release, acks=1, or a finding."""
+    if name in TRANSACTIONAL:
+        broker = replace(BROKER_NEXT, transactions=weaken(BROKER_NEXT.transactions, TRANSACTIONAL[name]))
+        return replace(_setup(seed, broker, KRAFT_NEXT), transactions=True)
     if name == ONE_ACK:
         return replace(setup_of_next(seed), acks=ACKS_LEADER)
     if name in FINDINGS:
@@ -131,17 +138,22 @@ def hunt_mutants(names: list[str], seeds: range, limit: int) -> Iterator[tuple[s
     """
     left, runs = dict.fromkeys(names), dict.fromkeys(names, 0)
     for seed in seeds:
-        if not left:
-            return
-        differences = Differences()
-        broken = run(watched_setup(setup_of_next(seed), differences, BROKER_MUTANTS, CONTROLLER_MUTANTS), limit).broken
-        if broken is not None:
-            raise BrokenNextError(f"seed {seed}: {broken.name}: {broken.what}")
-        for name in [one for one in left if one in differences.counts]:
-            outcome = run(setup_of(name, seed), limit)
-            runs[name] += 1
-            if outcome.broken is not None:
-                del left[name]
-                yield name, _found(name, outcome, limit)
+        for transactions in (False, True):
+            wanted = [one for one in left if (one in TRANSACTIONAL) == transactions]
+            if not wanted:
+                continue
+            differences = Differences()
+            next_setup = replace(setup_of_next(seed), transactions=transactions)
+            of_transactions = TRANSACTION_MUTANTS if transactions else ()
+            watched = watched_setup(next_setup, differences, BROKER_MUTANTS, CONTROLLER_MUTANTS, of_transactions)
+            broken = run(watched, limit).broken
+            if broken is not None:
+                raise BrokenNextError(f"seed {seed}: {broken.name}: {broken.what}")
+            for name in [one for one in wanted if one in differences.counts]:
+                outcome = run(setup_of(name, seed), limit)
+                runs[name] += 1
+                if outcome.broken is not None:
+                    del left[name]
+                    yield name, _found(name, outcome, limit)
     for name in left:
         yield name, {"seeds": len(seeds), "runs": runs[name], "limit": limit}

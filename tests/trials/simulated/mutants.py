@@ -13,7 +13,7 @@ from typing import Any
 
 from kspec.model_check.reports.sections import with_section
 from tests.places import DATA, DOCS
-from tests.trials.simulated.hunting import FINDINGS, MUTANTS, OLD, ONE_ACK, hunt, hunt_finding, hunt_mutants
+from tests.trials.simulated.hunting import FINDINGS, MUTANTS, OLD, ONE_ACK, TRANSACTIONAL, hunt, hunt_finding, hunt_mutants
 
 FILE = DATA / "mutants-in-clusters.json"
 PAGE = DOCS / "mutants.md"
@@ -65,6 +65,27 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "| mutant | what it means | caught by | seed | steps |",
             "|---|---|---|---|---|",
             *rows,
+            "",
+            "### Transactions, in simulated clusters",
+            "",
+            "The same, with producers of transactions (`--transactions`) and one rule of transactions weakened.",
+            f"{sum('promise' in found.get(name, {}) for name in TRANSACTIONAL)} of {len(TRANSACTIONAL)} are caught.",
+            "",
+            "| mutant | what it means | caught by | seed | steps |",
+            "|---|---|---|---|---|",
+            *[
+                _row(f"`{name}`", one.summary, found[name])
+                for name, one in TRANSACTIONAL.items()
+                if "promise" in found.get(name, {})
+            ],
+            "",
+            "Not caught:",
+            "",
+            *[
+                f"- `{name}` ({one.summary}) ({_tried(found, name)}): {REASONS.get(name, UNKNOWN)}"
+                for name, one in TRANSACTIONAL.items()
+                if "promise" not in found.get(name, {})
+            ],
             "",
             "### Findings of the model checker, in simulated clusters",
             "",
@@ -181,7 +202,7 @@ def write(found: dict[str, dict[str, Any]], file: Path = FILE, text: Path = PAGE
 
 def hunts(names: list[str], seeds: range, steps: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """The finding for each, as it is found."""
-    yield from hunt_mutants([one.name for one in MUTANTS if one.name in names], seeds, steps)
+    yield from hunt_mutants([one.name for one in (*MUTANTS, *TRANSACTIONAL.values()) if one.name in names], seeds, steps)
     for name in names:
         if name in FINDINGS:
             yield name, hunt_finding(name, seeds, steps)
@@ -191,7 +212,7 @@ def hunts(names: list[str], seeds: range, steps: int) -> Iterator[tuple[str, dic
 
 def main() -> int:
     """Hunt all, or those that are named; the others stay as the file has them."""
-    names = [*(mutant.name for mutant in MUTANTS), *FINDINGS, *OTHERS]
+    names = [*(mutant.name for mutant in MUTANTS), *TRANSACTIONAL, *FINDINGS, *OTHERS]
     parser = argparse.ArgumentParser(prog="python -m tests.trials.simulated.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="these only")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")

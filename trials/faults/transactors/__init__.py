@@ -1,0 +1,1 @@
+"""Programs with transactional clients, one for each family of clients; `families.py` builds them."""
