@@ -28,14 +28,14 @@ from kspec.trials.faults.plans.plan_run import PATIENCE_S, SHORT_PATIENCE_S, Pla
 from kspec.trials.faults.plans.steps import ALL
 from kspec.trials.faults.process_run import ProcessPlanRun
 from kspec.trials.faults.schedule import schedule
-from kspec.trials.faults.transaction_load import (
+from kspec.trials.faults.transactors.families import ClientFamily
+from kspec.trials.faults.transactors.load import (
     PLAIN,
     TRANSFORM,
     TransactionLoad,
     TransactionTopics,
     counts_of_transactions,
 )
-from kspec.trials.faults.transactors.families import ClientFamily
 from kspec.trials.history.anomalies import Anomaly, anomalies_in, count_by_name, may_be_without_waiting
 from kspec.trials.history.events import (
     ACKNOWLEDGED,

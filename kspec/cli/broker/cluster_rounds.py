@@ -120,8 +120,8 @@ def families(folder: Path) -> "tuple[ClientFamily, ...]":
 async def run_bank(cluster: "ClusterSupervisor", shown: ClusterDisplay, seconds: float, seed: int) -> int:
     """Start the cluster, run the bank, and stop it; the exit status. Raises: `UsageError`, `ClusterError`."""
     from kspec.trials.cluster.foreground import run_in_foreground, unless
-    from kspec.trials.faults.bank import BankSettings, BankTrial, BankVerdict
     from kspec.trials.faults.load import library
+    from kspec.trials.faults.transactors.bank import BankSettings, BankTrial, BankVerdict
 
     library()
     settings = BankSettings(seconds, families(cluster.folder.path), seed=seed)

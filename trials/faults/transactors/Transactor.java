@@ -21,7 +21,7 @@ import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Transactional clients in threads of one process; trials/faults/transaction_load.py says what they print. */
+/** Transactional clients in threads of one process; trials/faults/transactors/load.py says what they print. */
 public class Transactor implements Runnable {
     static final double COMMITS = 0.85;
     static final long IDLE_MS = 4_000, PATIENCE_MS = 90_000;

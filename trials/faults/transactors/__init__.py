@@ -1,1 +1,1 @@
-"""Programs with transactional clients, one for each family of clients; `families.py` builds them."""
+"""Transactional clients on a cluster: a program for each family of clients, their load and its history, and a bank."""

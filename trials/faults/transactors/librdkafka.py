@@ -1,9 +1,10 @@
-"""Transactional clients of librdkafka in threads of one process; `trials/faults/transaction_load.py` says what they print.
+"""Transactional clients of librdkafka in threads of one process; `trials/faults/transactors/load.py` says what they print.
 
 `python -m kspec.trials.faults.transactors.librdkafka SERVERS TOPIC OUTPUT PARTITIONS ACCOUNTS PAUSE_MS SEED NAME=MODE…`
 """
 
 import contextlib
+import os
 import random
 import sys
 import threading
@@ -14,6 +15,10 @@ import confluent_kafka as kafka
 
 COMMITS = 0.85
 MOST_INPUT, IDLE_S, PATIENCE_S = 20, 4.0, 15.0
+HANGS_S = 40.0
+"""The time after which a call that was given `PATIENCE_S` counts as one that never returns: `send_offsets_to_transaction` of
+librdkafka 2.16.1 sometimes does not."""
+
 CLIENT = {
     "log_level": 0,
     "topic.metadata.refresh.interval.ms": 2000,
@@ -47,10 +52,15 @@ class Settings:
 class Transactor:
     """One client: transactions one after the other, with a new producer after a fatal error."""
 
-    def __init__(self, settings: Settings, name: str, mode: str) -> None:
+    def __init__(self, settings: Settings, name: str, mode: str, number: int = 0) -> None:
         self.settings, self.name, self.mode = settings, name, mode
-        self.random = random.Random(f"{settings.seed} {name}")
-        self.number = 0
+        self.random = random.Random(f"{settings.seed} {name} {number}")
+        self.number = number
+        self.asked = False
+        """Whether it has asked for the commit of its transaction."""
+        self.is_open = False
+        self.called_at: float | None = None
+        """The time at which the call began that has not returned."""
         self.transaction = ""
         self.producer: Any = None
         self.consumer: Any = None
@@ -102,7 +112,7 @@ class Transactor:
         self.transaction = f"{self.name}.{self.number}"
         self.settings.say("begun", self.transaction)
         self._began = time.monotonic()
-        asked = False
+        self.asked, self.is_open = False, True
         try:
             self.producer.begin_transaction()
             for partition, value in self._records(given):
@@ -114,7 +124,7 @@ class Transactor:
                 self._patiently(lambda limit: self.producer.send_offsets_to_transaction(wanted, metadata, limit))
             if self.mode == "transform" or self.random.random() < COMMITS:
                 self._patiently(self._flushed)
-                asked = True
+                self.asked = True
                 self._patiently(self.producer.commit_transaction)
                 self._ended("acknowledged")
             else:
@@ -122,18 +132,32 @@ class Transactor:
         except kafka.KafkaException as failure:
             error = failure.args[0]
             if not error.txn_requires_abort():
-                self._ended("unknown" if asked else "refused", error.name())
+                self._ended("unknown" if self.asked else "refused", error.name())
                 raise
             try:
                 self._abort(error.name())
             except kafka.KafkaException:
-                self._ended("unknown" if asked else "refused", error.name())
+                self._ended("unknown" if self.asked else "refused", error.name())
                 raise
         except FatalError:
-            self._ended("unknown" if asked else "refused", "_TIMED_OUT")
+            self._ended("unknown" if self.asked else "refused", "_TIMED_OUT")
             raise
 
+    @property
+    def hangs(self) -> bool:
+        """Whether a call does not return."""
+        called_at = self.called_at
+        return called_at is not None and time.monotonic() - called_at > HANGS_S
+
+    def successor(self) -> "Transactor":
+        """Another client in the place of this one, whose call does not return."""
+        if self.is_open:
+            self._ended("unknown" if self.asked else "refused", "hangs")
+        self.settings.say("anew", self.name, "a call does not return")
+        return Transactor(self.settings, self.name, self.mode, self.number + 1)
+
     def _ended(self, kind: str, error: str = "") -> None:
+        self.is_open = False
         self.settings.say("ended", self.transaction, kind, int((time.monotonic() - self._began) * 1000), error)
 
     def _flushed(self, limit: float) -> None:
@@ -175,6 +199,7 @@ class Transactor:
         end = time.monotonic() + 6 * PATIENCE_S
         while True:
             try:
+                self.called_at = time.monotonic()
                 call(PATIENCE_S)
                 return
             except kafka.KafkaException as error:
@@ -183,6 +208,8 @@ class Transactor:
                 if time.monotonic() > end:
                     raise FatalError(str(error)) from error
                 time.sleep(0.1)
+            finally:
+                self.called_at = None
 
     # ---- input
 
@@ -190,7 +217,7 @@ class Transactor:
         self._busy = time.monotonic()
         reading = {"isolation.level": "read_committed", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
         member = {"group.id": f"{self.settings.topic}-group", "session.timeout.ms": 6000, "client.id": self.name}
-        times = {"fetch.wait.max.ms": 100, "heartbeat.interval.ms": 1000}
+        times = {"fetch.wait.max.ms": 100, "heartbeat.interval.ms": 1000, "max.poll.interval.ms": 45_000}
         self.consumer = kafka.Consumer({**CLIENT, "bootstrap.servers": self.settings.servers, **reading, **member, **times})
         self.consumer.subscribe([self.settings.topic])
 
@@ -219,15 +246,31 @@ class Transactor:
 
 
 def main() -> None:
-    """Run all clients until standard input ends."""
+    """Run all clients until standard input ends, and let them end their transactions."""
     settings = Settings(sys.argv[1:])
-    threads = [threading.Thread(target=Transactor(settings, name, mode).run) for name, mode in settings.clients]
-    for thread in threads:
+    clients: dict[threading.Thread, Transactor] = {}
+
+    def begin(client: Transactor) -> None:
+        thread = threading.Thread(target=client.run, daemon=True)
         thread.start()
-    sys.stdin.read()
-    settings.stopping.set()
-    for thread in threads:
-        thread.join()
+        clients[thread] = client
+
+    def wait_for_end() -> None:
+        sys.stdin.read()
+        settings.stopping.set()
+
+    for name, mode in settings.clients:
+        begin(Transactor(settings, name, mode))
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    while clients:
+        time.sleep(0.1)
+        for thread, client in list(clients.items()):
+            if not thread.is_alive():
+                del clients[thread]
+            elif client.hangs:
+                del clients[thread]
+                begin(client.successor())
+    os._exit(0)  # a call that does not return would keep the library from ending
 
 
 if __name__ == "__main__":

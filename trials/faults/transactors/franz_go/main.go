@@ -1,4 +1,4 @@
-// Transactional clients in threads of one process; trials/faults/transaction_load.py says what they print.
+// Transactional clients in threads of one process; trials/faults/transactors/load.py says what they print.
 package main
 
 import (

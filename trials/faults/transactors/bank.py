@@ -24,14 +24,14 @@ from kspec.trials.cluster.plan import HOST, ClusterError
 from kspec.trials.cluster.supervisor import ClusterSupervisor
 from kspec.trials.cluster.view import ClusterProbe
 from kspec.trials.faults.load import CLIENT, Recorder, create_topic, library
-from kspec.trials.faults.transaction_load import (
+from kspec.trials.faults.transactors.families import ClientFamily
+from kspec.trials.faults.transactors.load import (
     BANK,
     CommittedConsumer,
     TransactionLoad,
     TransactionTopics,
     counts_of_transactions,
 )
-from kspec.trials.faults.transactors.families import ClientFamily
 from kspec.trials.history.anomalies import Anomaly, anomalies_in, count_by_name
 from kspec.trials.history.events import (
     ACKNOWLEDGED,

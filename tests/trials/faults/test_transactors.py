@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from kspec.trials.faults.bank import BankAuditor, BankSettings, BankVerdict
 from kspec.trials.faults.load import Recorder
-from kspec.trials.faults.transaction_load import (
+from kspec.trials.faults.transactors.bank import BankAuditor, BankSettings, BankVerdict
+from kspec.trials.faults.transactors.families import FAMILIES, ClientFamily, MissingFamilyError, built
+from kspec.trials.faults.transactors.load import (
     BANK,
     PLAIN,
     TRANSFORM,
@@ -20,7 +21,6 @@ from kspec.trials.faults.transaction_load import (
     TransactionTopics,
     counts_of_transactions,
 )
-from kspec.trials.faults.transactors.families import FAMILIES, ClientFamily, MissingFamilyError, built
 from kspec.trials.history.anomalies import anomalies_in, count_by_name
 from kspec.trials.history.events import (
     ACKNOWLEDGED,
@@ -170,7 +170,7 @@ def _sent(names: str) -> list[SendStart]:
 
 
 def test_a_transfer_of_which_one_side_never_comes_is_unbalanced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kspec.trials.faults.bank.COMPLETE_S", 0.0)
+    monkeypatch.setattr("kspec.trials.faults.transactors.bank.COMPLETE_S", 0.0)
     auditor = FakeAuditor([(0, [(0, entry("t", 0, -5))])])
     auditor.poll()
     assert not auditor.take_snapshot()

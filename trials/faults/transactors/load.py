@@ -1,6 +1,6 @@
 """Transactional clients of several families, each family a process, as the load of a cluster, and their history.
 
-A program (`transactors/`) gets its arguments, ends when its standard input does, and prints a line, with tabs between its
+A program of a family gets its arguments, ends when its standard input does, and prints a line, with tabs between its
 fields, when something happens: `begun T`, `sent T PARTITION VALUE`, `stored T PARTITION VALUE OFFSET`,
 `consumed T PARTITION OFFSET VALUE`, `ended T KIND MS ERROR`, and `anew NAME ERROR` when a client could not go on and another
 one takes its place. A client writes by one of these modes:
@@ -32,7 +32,7 @@ from kspec.trials.history.events import (
 )
 
 PLAIN, TRANSFORM, BANK = "plain", "transform", "bank"
-END_S = 120.0
+END_S = 200.0
 """The longest wait for the clients of a process to end their transactions."""
 
 Lines = Sequence[str]
