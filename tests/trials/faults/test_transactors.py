@@ -39,6 +39,13 @@ from tests.trials.cluster.running import free_ports, kspec, kspec_program
 
 TOPICS = TransactionTopics("in", "out", 2)
 
+
+@pytest.fixture(scope="module")
+def needs_clients() -> None:
+    pytest.importorskip("confluent_kafka", reason="NOT RUN: confluent-kafka (librdkafka) is not installed")
+    kspec_program()
+
+
 # ---- what a program prints
 
 
@@ -124,18 +131,17 @@ class FakeAuditor(BankAuditor):
     """An auditor whose polls give what is listed, one list of records of a partition at a time."""
 
     def __init__(self, polls: Sequence[tuple[int, list[tuple[int, str]]]]) -> None:
-        self._topic, self._name, self._recorder = "bank", "auditor", Recorder()
-        self.at = dict.fromkeys(range(2), 0)
-        self._polls = list(polls)
+        self.recorder, self.listed = Recorder(), list(polls)
+        super().__init__("127.0.0.1:1", "bank", range(2), "auditor", self.recorder)
         self.begin(2)
 
     @property
     def events(self) -> list[Any]:
-        return self._recorder.events
+        return self.recorder.events
 
     def poll(self) -> int:
-        partition, records = self._polls.pop(0)
-        self._recorder.note(lambda ms: Poll(self._name, f"bank-{partition}", tuple(records), ms))
+        partition, records = self.listed.pop(0)
+        self.recorder.note(lambda ms: Poll("auditor", f"bank-{partition}", tuple(records), ms))
         self.take(partition, records)
         return len(records)
 
@@ -144,7 +150,7 @@ def entry(transaction: str, account: int, amount: int) -> str:
     return str(BankEntry(transaction, account, amount))
 
 
-def test_a_snapshot_is_completed_and_no_further() -> None:
+def test_a_snapshot_is_completed_and_no_further(needs_clients: None) -> None:
     """It has one side of t, so it reads the other one, and with it one side of u, and of that the other."""
     auditor = FakeAuditor(
         [
@@ -169,7 +175,9 @@ def _sent(names: str) -> list[SendStart]:
     return [SendStart("p", f"bank-{account}", entry(name, account, amount), 0, name) for name, account, amount in sides]
 
 
-def test_a_transfer_of_which_one_side_never_comes_is_unbalanced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transfer_of_which_one_side_never_comes_is_unbalanced(
+    needs_clients: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kspec.trials.faults.transactors.bank.COMPLETE_S", 0.0)
     auditor = FakeAuditor([(0, [(0, entry("t", 0, -5))])])
     auditor.poll()
@@ -194,12 +202,6 @@ def test_the_figures_of_a_bank() -> None:
 
 
 # ---- clusters
-
-
-@pytest.fixture(scope="module")
-def needs_clients() -> None:
-    pytest.importorskip("confluent_kafka", reason="NOT RUN: confluent-kafka (librdkafka) is not installed")
-    kspec_program()
 
 
 def started(*options: str) -> subprocess.CompletedProcess[str]:
