@@ -5,7 +5,8 @@ The command that fetches them, once for each release:
     mvn -q -B -f conformance/kafka/pom.xml dependency:build-classpath -Dkafka.version=4.4.0 -DincludeScope=runtime
 
 Maven keeps them in `~/.m2`; the class path that it found is kept in `~/.cache/kspec/`. `tools.xml` in the place of `pom.xml`
-is for Kafka's command-line tools, which not every release has on Maven Central: 4.3.1 has, 4.4.0 has not.
+is for Kafka's command-line tools, which not every release has on Maven Central: 4.3.1 has, 4.4.0 has not. `streams.xml` is
+for Kafka Streams.
 """
 
 import os
@@ -20,6 +21,9 @@ POM = Path(__file__).with_name("pom.xml")
 
 TOOLS = Path(__file__).with_name("tools.xml")
 """The command-line tools, such as `kafka-dump-log`."""
+
+STREAMS = Path(__file__).with_name("streams.xml")
+"""Kafka Streams."""
 
 FETCH_SECONDS = 900
 

@@ -49,6 +49,9 @@ class SimulatedCluster:
     kind_of_promises: type[Promises] = Promises
     """The checker of the promises."""
 
+    more_purposes: tuple[str, ...] = ()
+    """The purposes of brokers' connections to one another that its clients make them have."""
+
     other_partitions: tuple[TopicPartition, ...] = ()
     """Partitions that are looked at beside those of the topic and of `__consumer_offsets`."""
 

@@ -86,7 +86,8 @@ class LateMessages(SimulatedFault):
     def act(self) -> bool:
         """Delay them."""
         random, until_ms = self.random, self.end_ms
-        for purpose in random.sample(PURPOSES, random.randint(1, MOST_HELD)):
+        purposes = (*PURPOSES, *self.cluster.more_purposes)
+        for purpose in random.sample(purposes, random.randint(1, MOST_HELD)):
             for forth in random.choice(((True,), (False,), (True, False))):
                 self.network.late[self.fault.node, purpose, forth] = until_ms
         return True
@@ -102,7 +103,8 @@ class RequestCopy(SimulatedFault):
         """Choose the request."""
         random, node = self.random, self.fault.node
         client = random.choice(self.cluster.client_ids())
-        whose = random.choice(((node, "isr"), (node, "lifecycle"), (client, f"client {client}")))
+        others = ((node, purpose) for purpose in self.cluster.more_purposes)
+        whose = random.choice(((node, "isr"), (node, "lifecycle"), (client, f"client {client}"), *others))
         self.network.lost_with_next[whose] = random.randint(0, random.choice((60, self.fault.lasts_ms)))
         return True
 
@@ -161,7 +163,8 @@ class SlowLinks(SimulatedFault):
 
     def act(self) -> bool:
         """Choose the connections."""
-        ways = [(self.fault.node, purpose, forth) for purpose in PURPOSES for forth in (True, False)]
+        purposes = (*PURPOSES, *self.cluster.more_purposes)
+        ways = [(self.fault.node, purpose, forth) for purpose in purposes for forth in (True, False)]
         self._chosen = self.random.sample(ways, self.random.randint(1, MOST_HELD))
         for way in self._chosen:
             self.network.slow_links[way] = self.random.randint(10, MOST_SLOWER_MS)

@@ -16,6 +16,7 @@ from kspec.trials.simulated.nodes import BrokerNode, ControllerNode
 class FaultyCluster(Protocol):
     """A cluster with faults."""
 
+    more_purposes: tuple[str, ...]
     clock: VirtualClock
     network: Network
     controller: ControllerNode

@@ -27,6 +27,8 @@ class TransactionalCluster(SimulatedCluster):
         *(TopicPartition(TRANSACTION_STATE, index) for index in range(OFFSETS_PARTITIONS)),
     )
 
+    more_purposes = ("transactions", "markers")
+
     def __init__(self, setup: RunSetup, planned: Iterable[Fault] = ()) -> None:
         super().__init__(setup, planned)
         self.transactions = TransactionHistory()
@@ -58,6 +60,10 @@ class TransactionalCluster(SimulatedCluster):
             self.readers.append(CommittedReader(self._next_id(), environment, PARTITIONS, index, history))
         for client in (*self.producers, *self.readers):
             client.start()
+
+    def client_ids(self) -> list[int]:
+        """The ids of all clients, of transactions, too: faults choose among them."""
+        return [*super().client_ids(), *(one.node_id for one in (*self.producers, *self.readers))]
 
     def _next_id(self) -> int:
         """An id behind those of all other clients: these are counted, and more may come."""
