@@ -52,7 +52,7 @@ class StreamsProcess:
         """Kill it, wherever it is."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait()
+        self.process.wait(LIMIT_S)
 
     def said(self) -> str:
         """The text that it has printed since its start."""
@@ -100,7 +100,7 @@ class Amounts:
 
 
 def totals(confluent: Any, servers: str, expected: dict[str, list[int]]) -> dict[str, list[int]]:
-    """What is committed of the totals, by key, once there is as much as is expected, or more, and nothing follows."""
+    """The committed totals by key, once there is as much as is expected, or more, and nothing follows."""
     settings = {"bootstrap.servers": servers, "group.id": "reading", "isolation.level": "read_committed"}
     consumer = confluent.Consumer({**settings, "enable.auto.commit": False})
     consumer.assign([confluent.TopicPartition("totals", number, 0) for number in range(PARTITIONS)])

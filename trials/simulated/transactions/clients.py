@@ -24,6 +24,9 @@ COMMITS = 0.7
 TIMEOUT_MS = 4_000
 """The time for a transaction, after which its coordinator aborts it."""
 
+STANDS_STILL, STILL_MS = 0.04, TIMEOUT_MS + 2_000
+"""The share of batches before which a producer stands still for longer than its transaction may take, and for how long."""
+
 MOST_BYTES = 1 << 20
 READ_COMMITTED = 1
 
@@ -170,7 +173,13 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
             else:
                 self._begin_anew(error)
 
-        self.ask_leader(partition, "Produce", make, take)
+        def send() -> None:
+            self.ask_leader(partition, "Produce", make, take)
+
+        if self.random.random() < STANDS_STILL:
+            self.later(send, STILL_MS)
+        else:
+            send()
 
     # ---- the end
 

@@ -1,16 +1,10 @@
 """Transactions in simulated clusters under faults: what the history finds, and that `next` gives it nothing to find."""
 
-from dataclasses import replace
-
 import pytest
 
-from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
-from kspec.spec.mutation import weaken
 from kspec.spec.releases.broker import BROKER_NEXT
 from kspec.spec.releases.kraft import KRAFT_NEXT
-from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
-from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.spec.values import Offset
 from kspec.trials.simulated.cluster import SimulatedCluster
 from kspec.trials.simulated.history import BrokenPromiseError
@@ -29,8 +23,8 @@ ONE, TWO = TransactionName(1, 1), TransactionName(1, 2)
 A, B = TransactionValue(ONE, 0), TransactionValue(ONE, 1)
 
 
-def setup(seed: int, protocol: BrokerProtocol = BROKER_NEXT) -> RunSetup:
-    return RunSetup(seed, dict.fromkeys((1, 2, 3), protocol), Controller(KRAFT_NEXT), transactions=True)
+def setup(seed: int) -> RunSetup:
+    return RunSetup(seed, dict.fromkeys((1, 2, 3), BROKER_NEXT), Controller(KRAFT_NEXT), transactions=True)
 
 
 def outcome_of(seed: int, steps: int, made: list[TransactionalCluster]) -> RunOutcome:
@@ -130,19 +124,3 @@ def test_a_seed_is_always_the_same_run() -> None:
     first: list[TransactionalCluster] = []
     assert outcome_of(5, 2_000, first) == outcome_of(5, 2_000, first)
     assert first[0].transactions == first[1].transactions
-
-
-@pytest.mark.parametrize(
-    ("mutant", "seed", "name"),
-    [
-        ("stable-though-open", 1, "OnlyCommittedIsRead"),
-        ("nothing-verified", 1, "NeverReady"),
-        ("marker-strictly-later", 4, "NeverReady"),
-    ],
-)
-def test_a_weakened_rule_is_found(mutant: str, seed: int, name: str) -> None:
-    (weaker,) = (one for one in TRANSACTION_MUTANTS if one.name == mutant)
-    protocol = replace(BROKER_NEXT, transactions=weaken(TRANSACTIONS_NEXT, weaker))
-    outcome = run(setup(seed, protocol), 4_000)
-    assert outcome.broken is not None
-    assert outcome.broken.name == name
