@@ -79,6 +79,8 @@ class KafkaProcess:
         self.folder = folder
         self.settings = dict(settings)
         self.levels = dict(levels or {})
+        self.flags: tuple[str, ...] = ()
+        """More flags of Java, from the next start on."""
         self.starts = 0
         self._started = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,7 +117,7 @@ class KafkaProcess:
         levels = [f"-Dorg.slf4j.simpleLogger.log.{name}={level}" for name, level in self.levels.items()]
         path = ":".join(map(str, self.jars.class_path))
         properties = str(self.folder / "server.properties")
-        return [java(), *JVM_FLAGS, *shown, *levels, "-cp", path, "kafka.Kafka", properties]
+        return [java(), *JVM_FLAGS, *self.flags, *shown, *levels, "-cp", path, "kafka.Kafka", properties]
 
     def start(self) -> None:
         """Start the process; `running` and `started` say how far it is. Raises: `KafkaMissingError`."""

@@ -122,7 +122,7 @@ def _expected_offset(group: Group) -> str:
 async def observed(connection: NodeConnection, names: RunNames, own: TransactionsLook) -> TransactionsLook:
     """The look that a broker gives, where this is expected."""
     coordinator = await _observed_id(connection, names, own.producer_id)
-    found = [await _observed_partition(connection, names, number) for number in range(len(own.partitions))]
+    found = [await look_at_partition(connection, names, number) for number in range(len(own.partitions))]
     offset = None if own.offset is None else await _observed_offset(connection, names)
     return TransactionsLook(coordinator, own.producer_id, tuple(found), offset)
 
@@ -154,7 +154,8 @@ async def _fetched(connection: NodeConnection, names: RunNames, number: int, iso
     return found
 
 
-async def _observed_partition(connection: NodeConnection, names: RunNames, number: int) -> PartitionLook:
+async def look_at_partition(connection: NodeConnection, names: RunNames, number: int) -> PartitionLook:
+    """A look at a partition of the run's topic."""
     everything = await _fetched(connection, names, number, 0)
     stable = await _fetched(connection, names, number, READ_COMMITTED)
     if everything.error_code or stable.error_code:

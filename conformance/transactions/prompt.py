@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from kspec.model_check.core.model import Action, Local, Model, Slot, State, when
 from kspec.model_check.models import MODELS
 from kspec.model_check.models.transactions.producers import is_with_leader
+from kspec.model_check.models.transactions.values import TransactionalProducer, TransactionExchange
 from kspec.spec.releases.transactions.history import TRANSACTION_RELEASES
+from kspec.spec.values import Error
 
 MODEL = "transactions"
 BY_ITSELF = ("CommitRecord", "Append", "AppendLate", "WriteMarker")
@@ -29,6 +31,9 @@ LEFT_OUT = {
 }
 """Actions that are not replayed, each with the reason."""
 
+FIRST_WITH_VERSIONS = (4, 0)
+"""The first release whose clusters have a version of transactions; before, it is 0."""
+
 
 class NoTransactionsRunError(ValueError):
     """There is no such run, or none that can be replayed: one line says why."""
@@ -44,6 +49,11 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 
 
+def has_versions(kafka: str) -> bool:
+    """Whether the clusters of a release have a version of transactions."""
+    return _numbers(kafka)[:2] >= FIRST_WITH_VERSIONS
+
+
 def prompt_model(parameters: Mapping[str, Any]) -> Model:
     """The model without what one broker cannot show: nothing happens before the broker has done what it does by itself."""
     model = MODELS[MODEL].build(parameters)
@@ -53,7 +63,27 @@ def prompt_model(parameters: Mapping[str, Any]) -> Model:
         for action in model.actions
         if why_not(action) is None
     ]
+    _add_fences(model)
     return model
+
+
+FENCED_BY_NOBODY, FENCED_BY_ITSELF = "FencedByNobody", "FencedByItself"
+"""Properties of one producer that is alone: of it, whose late request has not arrived yet; and of one whose has."""
+
+
+def _add_fences(model: Model) -> None:
+    """No producer is told that it is fenced; in most models another one, or time, may have done that."""
+    producers = slots_of(model, "producer")
+    late = slots_of(model, "late")
+
+    def by_nobody(state: TransactionalProducer, *requests: TransactionExchange | None) -> bool:
+        return state.failed != Error.PRODUCER_FENCED or any(one is None for one in requests)
+
+    def by_itself(state: TransactionalProducer) -> bool:
+        return state.failed != Error.PRODUCER_FENCED
+
+    model.always(FENCED_BY_NOBODY, [when(by_nobody, producers[0], *late)], "nobody fences a producer that is alone")
+    model.always(FENCED_BY_ITSELF, [when(by_itself, producers[0])], "no producer that is alone is fenced")
 
 
 def why_not(action: Action) -> str | None:

@@ -87,34 +87,14 @@ class TransactionReplay:
         model = self._found.model
         count = int(model.parameters["topic_partitions"])
         await create_topic(await self._look_through(), self._names.topic, count)
-        await self._find(self._names.transactional_id(ID), TRANSACTION_KEY)
+        await find_coordinator(await self._look_through(), self._names.transactional_id(ID), TRANSACTION_KEY)
         if slots_of(model, "group"):
             await create_topic(await self._look_through(), INPUT, 1)
-            await self._find(self._names.group, 0)
+            await find_coordinator(await self._look_through(), self._names.group, 0)
             await self._join()
         topics = [Message(name=TRANSACTION_STATE)]
         (topic,) = (await (await self._look_through()).ask("Metadata", 12, Message(topics=topics))).topics
         self._names.coordinator_epoch = topic.partitions[0].leader_epoch
-
-    async def _find(self, key: str, kind: int) -> None:
-        """The coordinator is this broker; it makes its topic when it is asked for, and loads it."""
-        asked = Message(key_type=kind, coordinator_keys=[key])
-
-        async def is_there() -> bool:
-            answer = await (await self._look_through()).ask("FindCoordinator", 4, asked)
-            return not answer.coordinators[0].error_code
-
-        await until(is_there, f"no coordinator of {key}")
-
-        async def is_loaded() -> bool:
-            connection = await self._look_through()
-            if kind == TRANSACTION_KEY:  # of another id, since an id that is asked for is known
-                first = Message(transactional_id=f"{key}-first", transaction_timeout_ms=LONG_MS)
-                return Error((await connection.ask("InitProducerId", 4, first)).error_code) not in PATIENCE
-            groups = (await connection.ask("DescribeGroups", 5, Message(groups=[key]))).groups
-            return Error(groups[0].error_code) not in PATIENCE
-
-        await until(is_loaded, f"the coordinator of {key} does not load")
 
     async def _join(self) -> None:
         """The first process becomes the member of the group, in its first generation."""
@@ -208,7 +188,7 @@ class TransactionReplay:
         await self._close_looker()
         self._node.process.kill()
         self._node.start()
-        await self._find(self._names.transactional_id(ID), TRANSACTION_KEY)
+        await find_coordinator(await self._look_through(), self._names.transactional_id(ID), TRANSACTION_KEY)
 
     async def _fetch_offset(self, step: BrokerStep, producer: int) -> None:
         """The committed offset is compared before the step: the process reads on from there."""
@@ -312,3 +292,22 @@ async def set_level(connection: NodeConnection, level: int) -> None:
         return bool(levels.get("transaction.version", 0) == level)
 
     await until(is_told, f"the broker does not hear of {told_of}")
+
+
+async def find_coordinator(connection: NodeConnection, key: str, kind: int) -> None:
+    """Wait until the broker coordinates a transactional id or a group; it makes the topic when it is asked for one."""
+    asked = Message(key_type=kind, coordinator_keys=[key])
+
+    async def is_there() -> bool:
+        answer = await connection.ask("FindCoordinator", 4, asked)
+        return not answer.coordinators[0].error_code
+
+    async def is_loaded() -> bool:
+        if kind == TRANSACTION_KEY:  # of another id, since an id that is asked for is known
+            first = Message(transactional_id=f"{key}-first", transaction_timeout_ms=LONG_MS)
+            return Error((await connection.ask("InitProducerId", 4, first)).error_code) not in PATIENCE
+        groups = (await connection.ask("DescribeGroups", 5, Message(groups=[key]))).groups
+        return Error(groups[0].error_code) not in PATIENCE
+
+    await until(is_there, f"no coordinator of {key}")
+    await until(is_loaded, f"the coordinator of {key} does not load")

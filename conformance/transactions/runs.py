@@ -9,6 +9,8 @@ from kspec.conformance.kafka.run_files import NoRunInFileError, run_in
 from kspec.conformance.transactions.prompt import (
     BY_ITSELF,
     DELAY_MARKER,
+    FENCED_BY_ITSELF,
+    FENCED_BY_NOBODY,
     MODEL,
     BrokerStep,
     NoTransactionsRunError,
@@ -122,6 +124,21 @@ CANDIDATES = (
         {"timeouts": 1},
         "FailsIfFenced",
         (2,),
+    ),
+    TransactionRun(
+        "late-start",
+        "A producer asks for its id twice. The second copy arrives when its transaction is open.",
+        "the producer is fenced by itself",
+        {**LATE, "transactions": 1},
+        FENCED_BY_ITSELF,
+    ),
+    TransactionRun(
+        "fenced-retry",
+        "A producer asks for its next epoch (KIP-360), gets no answer, and asks again after the coordinator has started.",
+        "the producer is told that it is fenced, and nobody has fenced it",
+        {**LATE, "disconnects": 1, "moves": 1, "transactions": 1},
+        FENCED_BY_NOBODY,
+        (0, 1),
     ),
 )
 """Runs of one producer, with one thing that is late."""

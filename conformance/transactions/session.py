@@ -4,17 +4,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, Self
 
 from kspec.conformance.kafka.codec import Codec
 from kspec.conformance.kafka.jars import Jars
 from kspec.conformance.kafka.network import NodeConnection
+from kspec.conformance.kafka.process import HOST, free_port
 from kspec.conformance.kafka.reports import RunReport
 from kspec.conformance.kafka.single import SingleKafka
+from kspec.conformance.transactions.observations import ObservedBroker, TransactionObservation
+from kspec.conformance.transactions.prompt import has_versions
 from kspec.conformance.transactions.replay import TransactionReplay, TransactionResult, set_level
 from kspec.conformance.transactions.runs import FoundRun
-
-FIRST_WITH_VERSIONS = (4, 0)
-"""The first release whose clusters have a version of transactions; before, it is 0."""
 
 SETTINGS = {
     "transaction.state.log.num.partitions": 1,
@@ -23,28 +24,68 @@ SETTINGS = {
 }
 
 
-def has_versions(kafka: str) -> bool:
-    """Whether the clusters of a release have a version of transactions."""
-    return tuple(int(part) for part in kafka.split("."))[:2] >= FIRST_WITH_VERSIONS
+class TransactionSession:
+    """One broker, on which runs are replayed one after the other. `is_held`: Java listens for a debugger."""
+
+    def __init__(self, jars: Jars, folder: Path, is_held: bool) -> None:
+        self._codec = Codec(jars)
+        self._release = jars.release
+        self._node = SingleKafka(jars, folder, SETTINGS)
+        self._debugger_port = free_port() if is_held else 0
+        self._level: int | None = None
+        self._count = 0
+        if is_held:
+            listens = f"transport=dt_socket,server=y,suspend=n,address={HOST}:{self._debugger_port}"
+            self._node.process.flags = (f"-agentlib:jdwp={listens}",)
+
+    def __enter__(self) -> Self:
+        self._node.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._node.__exit__(*raised)
+
+    async def replay(self, level: int, found: FoundRun | TransactionObservation) -> RunReport:
+        """Replay a run in a version of transactions. Raises: `KafkaMissingError`, `ConnectionError`, `TimeoutError`."""
+        began = time.monotonic()
+        await self._set_level(level)
+        self._count += 1
+        name = f"run-{self._count}"
+        if isinstance(found, FoundRun):
+            result = await TransactionReplay(self._node, self._codec, found, level, name).replay()
+            return report_of(result, self._release, level, time.monotonic() - began)
+        broker = ObservedBroker(self._node, self._codec, level, name)
+        broker.debugger_port = self._debugger_port
+        try:
+            await broker.begin()
+            is_true = await found.observe(broker)
+        finally:
+            await broker.close()
+        about = (found.name, found.words, found.claim, self._release, tuple(broker.lines))
+        ending = f"transaction.version {level}, {len(broker.lines)} observations"
+        return RunReport(*about, True, is_true, ending, 1, time.monotonic() - began)
+
+    async def _set_level(self, level: int) -> None:
+        if has_versions(self._release) and level != self._level:
+            connection = await NodeConnection.open(self._codec, self._node.port)
+            await set_level(connection, level)
+            await connection.close()
+            self._level = level
 
 
-async def replay_all(jars: Jars, runs: Iterable[tuple[int, FoundRun]], told: Callable[[RunReport], None]) -> list[RunReport]:
-    """Replay runs, each in a version of transactions, on one process. Raises: `KafkaMissingError`, `ConnectionError`."""
+async def replay_all(
+    jars: Jars, runs: Iterable[tuple[int, FoundRun | TransactionObservation]], told: Callable[[RunReport], None]
+) -> list[RunReport]:
+    """Replay runs, each in a version of transactions. Raises: `KafkaMissingError`, `ConnectionError`, `TimeoutError`."""
     reports: list[RunReport] = []
-    codec, now = Codec(jars), None
+    chosen = list(runs)
+    is_held = any(isinstance(run, TransactionObservation) and run.is_held for _, run in chosen)
     with (
         tempfile.TemporaryDirectory(prefix="kspec-transactions-") as folder,
-        SingleKafka(jars, Path(folder) / "broker", SETTINGS) as node,
+        TransactionSession(jars, Path(folder) / "broker", is_held) as session,
     ):
-        for number, (level, found) in enumerate(runs):
-            began = time.monotonic()
-            if has_versions(jars.release) and level != now:
-                connection = await NodeConnection.open(codec, node.port)
-                await set_level(connection, level)
-                await connection.close()
-                now = level
-            result = await TransactionReplay(node, codec, found, level, f"run-{number}").replay()
-            reports.append(report_of(result, jars.release, level, time.monotonic() - began))
+        for level, run in chosen:
+            reports.append(await session.replay(level, run))
             told(reports[-1])
     return reports
 

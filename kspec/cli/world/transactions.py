@@ -13,6 +13,7 @@ from kspec.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
     from kspec.conformance.kafka.reports import RunReport
+    from kspec.conformance.transactions.observations import TransactionObservation
     from kspec.conformance.transactions.runs import FoundRun, Rules
 
 FIRST_RELEASE = (3, 9)
@@ -57,7 +58,9 @@ def transactions(
     from kspec.conformance.transactions.session import replay_all
 
     chosen = _levels(kafka, levels)
-    runs = _runs(name, _rules(kafka, rules, mutant), chosen, traces)
+    runs: list[tuple[int, FoundRun | TransactionObservation]] = [*_observations(name, kafka, chosen)]
+    if not runs or name is None:
+        runs = [*_runs(name, _rules(kafka, rules, mutant), chosen, traces), *runs]
 
     def tell(report: "RunReport") -> None:
         if not as_json:
@@ -80,7 +83,7 @@ def transactions(
 
 
 def _levels(kafka: str, levels: tuple[int, ...]) -> tuple[int, ...]:
-    from kspec.conformance.transactions.session import has_versions
+    from kspec.conformance.transactions.prompt import has_versions
 
     if re.fullmatch(r"\d+\.\d+\.\d+", kafka) is None or tuple(map(int, kafka.split(".")[:2])) < FIRST_RELEASE:
         raise click.UsageError(f"--kafka {kafka}: expected a release from 3.9.0 on, such as 4.4.0")
@@ -104,8 +107,24 @@ def _rules(kafka: str, release: str | None, mutant: str | None) -> "Rules":
     return {"release": release or release_of(kafka), "mutant": mutant}
 
 
+def _observations(name: str | None, kafka: str, levels: tuple[int, ...]) -> "list[tuple[int, TransactionObservation]]":
+    """The observations with this name, or all, in those versions of transactions in which they are made."""
+    from kspec.conformance.transactions.observations import OBSERVED
+
+    if name in OBSERVED and OBSERVED[name].since > tuple(map(int, kafka.split(".")[:2])):
+        raise click.UsageError(f"{name} is a run of releases from {'.'.join(map(str, OBSERVED[name].since))}.0 on")
+    there = [one for one in OBSERVED.values() if name in (None, one.name)]
+    chosen = [one for one in there if one.since <= tuple(map(int, kafka.split(".")[:2]))]
+    found = [(level, one) for level in levels for one in chosen if level in one.levels]
+    if chosen and name is not None and not found:
+        versions = " or ".join(map(str, chosen[0].levels))
+        raise click.UsageError(f"{name} is a run of transaction.version {versions}")
+    return found
+
+
 def _runs(name: str | None, rules: "Rules", levels: tuple[int, ...], traces: int | None) -> "list[tuple[int, FoundRun]]":
     from kspec.conformance.kafka.run_files import NoRunInFileError
+    from kspec.conformance.transactions.observations import OBSERVED
     from kspec.conformance.transactions.prompt import NoTransactionsRunError
     from kspec.conformance.transactions.runs import CANDIDATES, NAMED, found_run, run_in_file, walk
 
@@ -129,4 +148,4 @@ def _runs(name: str | None, rules: "Rules", levels: tuple[int, ...], traces: int
         except NoRunInFileError as error:
             raise click.UsageError(str(error)) from error
         return [(found.run.levels[0], found)]
-    raise unknown(f"there is no run and no file {name!r}", name, list(NAMED), "kspec world transactions --help")
+    raise unknown(f"there is no run and no file {name!r}", name, [*NAMED, *OBSERVED], "kspec world transactions --help")

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kspec.cli.main import cli
+from kspec.conformance.transactions.observations import OBSERVED
 from kspec.conformance.transactions.runs import NAMED
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 
@@ -41,18 +42,32 @@ def test_a_late_end_loses_a_committed_record_before_version_2() -> None:
 
 
 @pytest.mark.slow
+def test_a_commit_between_the_steps_of_a_fence() -> None:
+    jars_or_skip(NEWEST)
+    (run,) = told("commit-in-fence", "--transaction-version", "2")
+    assert run["confirmed"] is True
+    assert run["lines"][-3] == "  7  the transaction is CompleteAbort"
+    assert run["lines"][4].endswith("meanwhile the first one commits: UNKNOWN_SERVER_ERROR")
+
+
+IN_BOTH = ["late-start", "lost-index", "given-up-marker", "commit-in-fence", "epoch-of-another-id"]
+EXPECTED = {name: [1, 2] if name in IN_BOTH else [1] for name in [*NAMED, *OBSERVED]}
+EXPECTED |= {"overtaken-commit": [2], "locked-id": [2]}
+NOT_OLD = {"overtaken-commit", "locked-id", "commit-in-fence"}
+
+
+@pytest.mark.slow
 @pytest.mark.nightly
 def test_all_runs_on_the_newest_release() -> None:
     jars_or_skip(NEWEST)
-    expected = {name: [1] for name in NAMED} | {"overtaken-commit": [2]}
-    assert confirmed(told()) == expected
+    assert confirmed(told()) == EXPECTED
 
 
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_all_runs_on_an_old_release() -> None:
     jars_or_skip(OLD)
-    assert confirmed(told("--kafka", OLD)) == {name: [0] for name in NAMED if name != "overtaken-commit"}
+    assert confirmed(told("--kafka", OLD)) == {name: [0] for name in EXPECTED if name not in NOT_OLD}
 
 
 @pytest.mark.slow
@@ -82,6 +97,8 @@ def test_kafka_departs_from_other_rules() -> None:
         (["late-commit", "--kafka", "x"], "expected a release from 3.9.0 on"),
         (["late-commit", "--kafka", "3.9.2", "--transaction-version", "1"], "the clusters of 3.9.2 have version 0 alone"),
         (["overtaken-commit", "--transaction-version", "1"], "a run of transaction.version 2, and not 1"),
+        (["locked-id", "--transaction-version", "1"], "locked-id is a run of transaction.version 2"),
+        (["locked-id", "--kafka", "3.9.2"], "locked-id is a run of releases from 4.0.0 on"),
         (["late-commit", "--rules", "9"], "there are no rules '9'"),
         (["late-commit", "--mutant", "no"], "there is no mutant 'no'"),
         (["late-commit", "--traces", "2"], "--traces goes with seed:N"),

@@ -7,6 +7,7 @@ import pytest
 
 from kspec.conformance.kafka.run_files import NoRunInFileError
 from kspec.conformance.transactions.looks import expected
+from kspec.conformance.transactions.observations import OBSERVATIONS, OBSERVED
 from kspec.conformance.transactions.prompt import BY_ITSELF, LEFT_OUT, NoTransactionsRunError, prompt_model, release_of
 from kspec.conformance.transactions.runs import CANDIDATES, NAMED, Rules, found_run, run_in_file, steps_of, walk
 from kspec.model_check.models import MODELS
@@ -52,9 +53,19 @@ def test_an_overtaken_commit_is_told_of_an_invalid_state_until_the_next_release(
         shown("overtaken-commit", "4.3", 1)
 
 
+def test_a_producer_that_is_alone_is_fenced() -> None:
+    assert shown("late-start", "4.3", 1) == (8, True)
+    assert shown("late-start", "4.3", 2) == (11, True)
+    assert shown("fenced-retry", "4.3", 1) == shown("fenced-retry", "3.8", 0) == (17, True)
+    with pytest.raises(NoTransactionsRunError, match=r"a run of transaction\.version 0 or 1, and not 2"):
+        shown("fenced-retry", "4.3", 2)
+
+
 def test_each_name_is_given_once() -> None:
     assert len(NAMED) == len(CANDIDATES)
-    assert all(set(one.levels) <= {0, 1, 2} for one in CANDIDATES)
+    assert len(OBSERVED) == len(OBSERVATIONS)
+    assert not set(NAMED) & set(OBSERVED)
+    assert all(set(one.levels) <= {0, 1, 2} for one in (*CANDIDATES, *OBSERVATIONS))
 
 
 def test_nothing_is_replayed_that_a_broker_cannot_show() -> None:

@@ -1,0 +1,390 @@
+"""Runs that the model does not have, on one real broker: a file that is lost, a version that goes back, a slow thread.
+
+What is claimed is looked for on the broker; no rule of `spec` is compared.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from kspec.conformance.kafka.codec import Codec
+from kspec.conformance.kafka.network import NodeConnection
+from kspec.conformance.kafka.single import SingleKafka
+from kspec.conformance.transactions.holding import holding
+from kspec.conformance.transactions.looks import look_at_partition
+from kspec.conformance.transactions.prompt import has_versions
+from kspec.conformance.transactions.replay import (
+    LONG_MS,
+    PATIENCE,
+    TRANSACTION_KEY,
+    create_topic,
+    find_coordinator,
+    set_level,
+)
+from kspec.conformance.transactions.wire import EncodedRequest, RequestWriter, RunNames, told_by_broker
+from kspec.impl.wire.values import Message
+from kspec.model_check.models.transactions.board import ID
+from kspec.model_check.models.transactions.values import ProducerRequest, RecordOf, WriteRequest
+from kspec.spec.log.producers import ProducerBatch
+from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
+from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kspec.spec.messages.transactions.end_txn import EndTxnRequest
+from kspec.spec.messages.transactions.write_txn_markers import TransactionMarker
+from kspec.spec.topics import TopicPartition
+from kspec.spec.values import LAST_PRODUCER_EPOCH, Epoch, Error, ProducerEpoch, ProducerId, TransactionalId
+
+COORDINATOR = "kafka.coordinator.transaction.TransactionCoordinator"
+ENDS = {0: "$anonfun$endTransactionWithTV1$1", 1: "$anonfun$endTransactionWithTV1$1", 2: "$anonfun$endTransaction$1"}
+"""The part of `endTransaction` before the lock of the transactional id is taken, by the version of transactions."""
+
+VERIFIER_METHOD = "generateRequests"
+VERIFIERS = ("org.apache.kafka.server.transaction.AddPartitionsToTxnManager", "kafka.server.AddPartitionsToTxnManager")
+"""The class that asks coordinators for a leader, from 4.0 on, and before."""
+
+PLACE = TopicPartition("topic", 0)
+MANY = 500
+"""Requests that are under way at a time."""
+
+
+class ProducerName(NamedTuple):
+    """A producer id of the broker, and an epoch."""
+
+    producer_id: int
+    epoch: int
+
+
+class ObservedBroker:
+    """A broker under observation, with a topic of one partition, and one transactional id; `lines`: what was observed."""
+
+    def __init__(self, node: SingleKafka, codec: Codec, level: int, name: str) -> None:
+        self.node = node
+        self.codec = codec
+        self.level = level
+        self.names = RunNames(name)
+        self.lines: list[str] = []
+        self.debugger_port = 0
+        self._writer = RequestWriter(codec, self.names, level, LONG_MS)
+        self._connection: NodeConnection | None = None
+
+    async def begin(self) -> None:
+        """Make the topic, and have the coordinator loaded."""
+        if self._connection is None:
+            self._connection = await NodeConnection.open(self.codec, self.node.port)
+        await create_topic(self._connection, self.names.topic, 1)
+        await find_coordinator(self._connection, self.names.transactional_id(ID), TRANSACTION_KEY)
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether the release has versions of transactions: 4.0 and later."""
+        return has_versions(self.codec.release)
+
+    def encoded(self, request: ProducerRequest) -> EncodedRequest:
+        """A request as it is sent."""
+        return self._writer.request(request)
+
+    async def ask(self, request: ProducerRequest, words: str, connection: NodeConnection | None = None) -> Error:
+        """Send a request, and tell the error."""
+        answer = await (connection or self.connection).ask(*self._writer.request(request))
+        error = told_by_broker(request, answer, self.level)[0]
+        self.lines.append(f"{words}: {error.name}")
+        return error
+
+    @property
+    def connection(self) -> NodeConnection:
+        """The connection that is used if no other is given."""
+        assert self._connection is not None, "the observation has begun"
+        return self._connection
+
+    async def another(self) -> NodeConnection:
+        """A connection of its own."""
+        return await NodeConnection.open(self.codec, self.node.port)
+
+    async def init(self, words: str) -> tuple[Error, ProducerName]:
+        """A producer asks for its id."""
+        request = InitProducerIdRequest(transactional_id=ID)
+        answer = await self.connection.ask(*self._writer.request(request))
+        error = Error(answer.error_code)
+        given = f", epoch {answer.producer_epoch}" if error == Error.NONE else ""
+        self.lines.append(f"{words}: {error.name}{given}")
+        return error, ProducerName(answer.producer_id, answer.producer_epoch)
+
+    async def producer(self, words: str = "a producer asks for its id") -> ProducerName:
+        """A producer that has its id, as soon as the coordinator gives it."""
+        while True:
+            error, found = await self.init(words)
+            if error == Error.NONE:
+                self.names.learn(found.producer_id, found.producer_id)
+                return found
+            if error not in (*PATIENCE, Error.CONCURRENT_TRANSACTIONS):
+                raise ConnectionError(f"the broker gives no producer id: {error.name}")
+            self.lines.pop()
+            await asyncio.sleep(0.05)
+
+    def record(self, producer: ProducerName, sequence: int, transaction: int) -> WriteRequest:
+        """A record of a producer; its producer id is learnt."""
+        self.names.learn(producer.producer_id, producer.producer_id)
+        batch = ProducerBatch(ProducerId(producer.producer_id), ProducerEpoch(producer.epoch), sequence, 1)
+        return WriteRequest(0, batch, RecordOf(1, transaction))
+
+    def adding(self, producer: ProducerName) -> AddPartitionsToTxnRequest:
+        """The partition becomes part of the transaction."""
+        return AddPartitionsToTxnRequest(*self._named(producer), frozenset({PLACE}))
+
+    def ending(self, producer: ProducerName, committed: bool) -> EndTxnRequest:
+        """The end of a producer's transaction."""
+        return EndTxnRequest(*self._named(producer), committed, self.level if self.level > 1 else 0)
+
+    def _named(self, producer: ProducerName) -> tuple[TransactionalId, ProducerId, ProducerEpoch]:
+        return ID, ProducerId(producer.producer_id), ProducerEpoch(producer.epoch)
+
+    async def transact(self, producer: ProducerName, number: int, committed: bool, sequence: int = 0) -> ProducerName:
+        """A transaction of one record, up to its end; the producer of the next one."""
+        if self.level < 2:
+            await self._must(self.adding(producer))
+        await self._must(self.record(producer, sequence, number))
+        await self._must(self.ending(producer, committed))
+        await self.state("Complete")
+        return producer._replace(epoch=producer.epoch + 1) if self.level > 1 else producer
+
+    async def _must(self, request: ProducerRequest) -> None:
+        error = await self.ask(request, type(request).__name__)
+        while error in (*PATIENCE, Error.CONCURRENT_TRANSACTIONS, Error.NOT_ENOUGH_REPLICAS):
+            await asyncio.sleep(0.05)
+            error = await self.ask(request, type(request).__name__)
+        self.lines.pop()
+        if error != Error.NONE:
+            raise ConnectionError(f"the broker refuses {type(request).__name__}: {error.name}")
+
+    async def marker(self, producer: ProducerName, committed: bool, words: str) -> None:
+        """Somebody sends a marker, in the name of the coordinator."""
+        self.names.learn(producer.producer_id, producer.producer_id)
+        marker = TransactionMarker(
+            ProducerId(producer.producer_id),
+            ProducerEpoch(producer.epoch),
+            Epoch(0),
+            committed,
+            frozenset({PLACE}),
+            self.level,
+        )
+        answer = await self.connection.ask(*self._writer.marker(marker))
+        error = Error(answer.markers[0].topics[0].partitions[0].error_code)
+        self.lines.append(f"{words}: {error.name}")
+
+    async def described(self) -> str:
+        """The state of the transactional id."""
+        asked = Message(transactional_ids=[self.names.transactional_id(ID)])
+        (one,) = (await self.connection.ask("DescribeTransactions", 0, asked)).transaction_states
+        return str(one.transaction_state) if not one.error_code else Error(one.error_code).name
+
+    async def state(self, wanted: str, seconds: float = 10.0) -> bool:
+        """Wait until the state begins with a word; whether it has come."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while not (await self.described()).startswith(wanted):
+            if loop.time() > end:
+                return False
+            await asyncio.sleep(0.05)
+        return True
+
+    async def read(self, words: str) -> list[str]:
+        """The records that a consumer gets which reads what is committed."""
+        look = await look_at_partition(self.connection, self.names, 0)
+        self.lines.append(f"{words}: {' '.join(look.committed) or 'nothing'}")
+        return list(look.committed)
+
+    async def many(self, request: EncodedRequest, times: int) -> Message:
+        """Send a request again and again, many at a time; the last answer."""
+        answers: list[Message] = []
+        while times:
+            count = min(times, MANY)
+            answers = await asyncio.gather(*[self.connection.send(*request) for _ in range(count)])
+            times -= count
+        return answers[-1]
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def restart(self, change: Callable[[], None] = lambda: None) -> None:
+        """Stop the broker in order, change something on its disk, and start it."""
+        await self.close()
+        self.node.process.stop()
+        change()
+        self.node.start()
+        self.lines.append("the broker stops and starts")
+        await self.begin()
+
+
+class TransactionObservation(NamedTuple):
+    """An observation: the versions of transactions in which it is made, and what must be seen.
+
+    - `observe`: whether the claim is true;
+    - `is_held`: a thread of the broker is held, so Java listens for a debugger.
+    """
+
+    name: str
+    words: str
+    claim: str
+    levels: tuple[int, ...]
+    observe: Callable[[ObservedBroker], Awaitable[bool]]
+    is_held: bool = False
+    since: tuple[int, ...] = (3, 9)
+
+
+# ---- a version that goes back
+
+
+async def _locked_id(broker: ObservedBroker) -> bool:
+    producer = await broker.producer()
+    await broker.transact(producer, 1, committed=True)
+    broker.lines.append("it commits a transaction in version 2")
+    await set_level(broker.connection, 0)
+    broker.lines.append("transaction.version is set to 0")
+    first, _ = await broker.init("the producer starts again")
+    second, _ = await broker.init("and asks again")
+    await set_level(broker.connection, 2)
+    broker.lines.append("transaction.version is set to 2")
+    third, _ = await broker.init("and asks again")
+    await broker.restart()
+    freed = await broker.producer("and asks the coordinator that has loaded its log")
+    return first != Error.NONE and second == third == Error.CONCURRENT_TRANSACTIONS and freed.epoch > 0
+
+
+# ---- a file that is lost
+
+
+async def _lost_index(broker: ObservedBroker) -> bool:
+    producer = await broker.producer()
+    for number, committed in enumerate((True, False, False), start=1):
+        sequence = 0 if broker.level > 1 else number - 1
+        producer = await broker.transact(producer, number, committed, sequence)
+    broker.lines.append("transaction 1 commits, 2 and 3 abort")
+    before = await broker.read("read as committed")
+    folder = broker.node.process.folder / "logs" / f"{broker.names.topic}-0"
+
+    def lose() -> None:
+        (folder / f"{0:020d}.txnindex").unlink()
+        broker.lines.append("the .txnindex of the segment is removed")
+
+    await broker.restart(lose)
+    after = await broker.read("read as committed")
+    return before == ["1.1"] and after == ["1.1", "1.2", "1.3"]
+
+
+# ---- a marker that nobody should have sent
+
+
+async def _given_up(broker: ObservedBroker) -> bool:
+    producer = await broker.producer()
+    if broker.level < 2:
+        await broker.ask(broker.adding(producer), "it adds the partition")
+    await broker.ask(broker.record(producer, 0, 1), "it writes a record")
+    later = producer._replace(epoch=producer.epoch + 2)
+    await broker.marker(later, False, "somebody ends its transaction in a later epoch")
+    await broker.ask(broker.ending(producer, True), "it commits")
+    stuck = not await broker.state("Complete", 5.0)
+    broker.lines.append(f"5 seconds later the transaction is {await broker.described()}")
+    await broker.restart()
+    still = not await broker.state("Complete", 5.0)
+    broker.lines.append(f"5 seconds after a start it is {await broker.described()}")
+    error, _ = await broker.init("the next producer asks for its id")
+    return stuck and still and error == Error.CONCURRENT_TRANSACTIONS
+
+
+# ---- a slow thread
+
+
+async def _commit_in_fence(broker: ObservedBroker) -> bool:
+    producer = await broker.producer()
+    if broker.level < 2:
+        await broker.ask(broker.adding(producer), "it adds the partition")
+    await broker.ask(broker.record(producer, 0, 1), "it writes a record")
+    client = await broker.another()
+    async with holding(broker.debugger_port, COORDINATOR, ENDS[broker.level]) as hold:
+        fencing = asyncio.create_task(broker.init("another producer of the id asks for its id, and fences it"))
+        await hold.held()
+        broker.lines.append("the fence is prepared, and its thread is slow to abort the transaction")
+        error = await broker.ask(broker.ending(producer, True), "meanwhile the first one commits", client)
+        again = await broker.ask(broker.ending(producer, True), "and asks again", client)
+        await hold.let_go()
+        await fencing
+    await client.close()
+    await broker.state("Complete")
+    broker.lines.append(f"the transaction is {await broker.described()}")
+    await broker.read("read as committed")
+    return Error.UNKNOWN_SERVER_ERROR in (error, again)
+
+
+async def _other_id(broker: ObservedBroker) -> bool:
+    last = await _almost_last(broker)
+    broker.lines.append(f"a producer has epoch {last.epoch}, the last one that a client gets")
+    old = await broker.another()
+    class_name = VERIFIERS[0] if broker.has_versions else VERIFIERS[1]
+    async with holding(broker.debugger_port, class_name, VERIFIER_METHOD) as hold:
+        await hold.held()
+        late = old.send(*broker.encoded(broker.record(last, 0, 1)))
+        broker.lines.append("it writes a record, and the leader is slow to ask the coordinator about it")
+        await asyncio.sleep(1.0)
+        following = await broker.producer("the next producer of the id asks for its id, and gets another one")
+        error = await broker.ask(broker.record(following, 0, 2), "it writes its first record")
+        await hold.let_go()
+        answer = await asyncio.wait_for(late, 30.0)
+    broker.lines.append(f"the old record: {told_by_broker(broker.record(last, 0, 1), answer, broker.level)[0].name}")
+    await old.close()
+    return error == Error.INVALID_PRODUCER_EPOCH and following.producer_id != last.producer_id
+
+
+async def _almost_last(broker: ObservedBroker) -> ProducerName:
+    """The producer that has the last epoch but one of all: each start of a producer takes one."""
+    first = await broker.producer()
+    left = LAST_PRODUCER_EPOCH - 1 - first.epoch
+    answer = await broker.many(broker.encoded(InitProducerIdRequest(transactional_id=ID)), left)
+    return ProducerName(answer.producer_id, answer.producer_epoch)
+
+
+OBSERVATIONS = (
+    TransactionObservation(
+        "locked-id",
+        "A producer of version 2 has used the id. The cluster goes back to version 0, and then to 2 again.",
+        "nobody gets the id until its coordinator loads its log anew",
+        (2,),
+        _locked_id,
+        since=(4, 0),
+    ),
+    TransactionObservation(
+        "lost-index",
+        "The broker stops cleanly, and the index of aborted transactions of a segment is lost.",
+        "aborted records are read as committed",
+        (0, 1, 2),
+        _lost_index,
+    ),
+    TransactionObservation(
+        "given-up-marker",
+        "Somebody sends a marker of a later epoch, and then the transaction is committed.",
+        "the transaction never ends, not even when its coordinator starts again, and nobody gets the id",
+        (0, 1, 2),
+        _given_up,
+    ),
+    TransactionObservation(
+        "commit-in-fence",
+        "A producer is fenced while it commits: between the two steps of the fence the lock of the id is free.",
+        "the producer is told UNKNOWN_SERVER_ERROR, and not that it is fenced",
+        (1, 2),
+        _commit_in_fence,
+        is_held=True,
+        since=(4, 0),
+    ),
+    TransactionObservation(
+        "epoch-of-another-id",
+        "A record of the last epoch waits for its verification. The next producer has another id, and epoch 0.",
+        "the first record of a producer is refused with INVALID_PRODUCER_EPOCH",
+        (0, 1, 2),
+        _other_id,
+        is_held=True,
+    ),
+)
+"""Observations of things that no action of the model does."""
+
+OBSERVED = {one.name: one for one in OBSERVATIONS}
