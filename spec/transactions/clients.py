@@ -1,8 +1,11 @@
-"""Errors as a producer of transactions takes them: it asks again, aborts, or gives up."""
+"""Errors as a producer takes them: it asks again, aborts, gives up, or numbers its records anew."""
 
 from enum import Enum
+from typing import NamedTuple
 
-from kspec.spec.values import Error
+from kspec.spec.log.producers import LAST_SEQUENCE
+from kspec.spec.messages.produce import ACKS_NONE
+from kspec.spec.values import LAST_PRODUCER_EPOCH, Error, ProducerEpoch, ProducerId
 
 
 class ErrorMeaning(Enum):
@@ -60,3 +63,52 @@ def _meaning(error: Error, abortable: frozenset[Error]) -> ErrorMeaning:
     if error in RETRIABLE:
         return ErrorMeaning.AGAIN
     return ErrorMeaning.ABORT if error in abortable else ErrorMeaning.FATAL
+
+
+# ---- records of producers without transactions
+
+
+class ProducerNumbers(NamedTuple):
+    """An idempotent producer's id and epoch, and the sequence number of its next record in a partition.
+
+    Kafka: `ProducerIdAndEpoch`, `TxnPartitionEntry.nextSequence`.
+    """
+
+    producer_id: ProducerId
+    producer_epoch: ProducerEpoch = ProducerEpoch(0)
+    sequence: int = 0
+
+
+def is_done_when_sent(acks: int) -> bool:
+    """Whether a producer is done with a record as soon as it is sent, since nobody answers.
+
+    **Kafka:** `Sender.sendProduceRequest`.
+    """
+    return acks == ACKS_NONE
+
+
+def sends_again(error: Error, retries: bool) -> bool:
+    """Whether a producer with retries sends a record again after this error.
+
+    **Kafka:** `Sender.canRetry`, `TransactionManager.canRetry`, `RetriableException`.
+
+    **Leaves out:** `delivery.timeout.ms`, and an out-of-order batch behind another one that is under way.
+    """
+    return retries and meaning_for_records(error) == ErrorMeaning.AGAIN
+
+
+def numbered_behind(numbers: ProducerNumbers) -> ProducerNumbers:
+    """The numbers behind a record. **Kafka:** `TransactionManager.incrementSequenceNumber`, `incrementSequence`."""
+    return numbers._replace(sequence=0 if numbers.sequence == LAST_SEQUENCE else numbers.sequence + 1)
+
+
+def numbered_anew(numbers: ProducerNumbers, fresh: ProducerId) -> ProducerNumbers:
+    """The numbers after a record has failed: those of the next epoch, or of another id if the epochs are used up.
+
+    `fresh`: an id that nobody has had.
+
+    **Kafka:** `TransactionManager.requestIdempotentEpochBumpForPartition`, `bumpIdempotentProducerEpoch`.
+    """
+    if numbers.producer_epoch == LAST_PRODUCER_EPOCH:
+        return ProducerNumbers(fresh)
+    return ProducerNumbers(numbers.producer_id, ProducerEpoch(numbers.producer_epoch + 1))

@@ -17,6 +17,7 @@ from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.coordinator.protocol import Coordinator
 from kspec.spec.releases.broker import BROKER_RELEASES
 from kspec.spec.releases.names import coordinator_of
+from kspec.spec.transactions.clients import ProducerNumbers
 from kspec.spec.values import NO_PRODUCER_ID, Instant, MonotonicMs, ProducerId, TimestampMs
 
 NOW = Instant(MonotonicMs(0), TimestampMs(0))
@@ -71,7 +72,7 @@ class Board:
             return model.slot(name, None, None, party, holds=holds | None, party=party, words=_in_words_if_any)
 
         return Slots(
-            producer=model.slot("producer", SendingProducer(producer_id=first), None, self.producer),
+            producer=model.slot("producer", SendingProducer(numbers=ProducerNumbers(first)), None, self.producer),
             sent=optional("sent", SentRecord, self.producer),
             late=optional("late", SentRecord, self.producer) if parameters["late_requests"] else None,
             log=model.slot("partition", DeliveredLog(), None, self.leader),

@@ -9,7 +9,7 @@ from kspec.model_check.models.delivery.board import Board
 from kspec.model_check.models.delivery.producer import without_answer
 from kspec.model_check.models.delivery.values import DeliveredLog, SentRecord
 from kspec.model_check.models.parts import Values, by_slot
-from kspec.spec.log.producers import entry_of
+from kspec.spec.log.producers import check_producer_epoch, entry_of
 from kspec.spec.messages.produce import ACKS_ALL, ACKS_NONE
 from kspec.spec.values import NO_PRODUCER_ID, Error, Offset
 
@@ -59,7 +59,9 @@ def _appended(board: Board, log: DeliveredLog, found: SentRecord) -> tuple[Deliv
         known = board.protocol.finds_duplicate(entry, batch)
         if known is not None:
             return log, Error.NONE, Offset(known.last_offset + 1)
-        error = board.protocol.check_sequences(entry, batch)
+        error = check_producer_epoch(entry, batch)
+        if error == Error.NONE:
+            error = board.protocol.check_sequences(entry, batch)
         if error != Error.NONE:
             return log, error, log.end
     after = log._replace(batches=(*log.batches, batch), records=(*log.records, found.record))

@@ -8,11 +8,14 @@ from kspec.model_check.models.delivery.board import Board
 from kspec.model_check.models.delivery.values import SendingProducer, SentRecord
 from kspec.model_check.models.parts import Values, by_slot
 from kspec.spec.log.producers import ProducerBatch
-from kspec.spec.messages.produce import ACKS_NONE
-from kspec.spec.values import NO_PRODUCER_EPOCH, NO_SEQUENCE, Error, ProducerEpoch, ProducerId
-
-RETRIABLE = (Error.NOT_LEADER_OR_FOLLOWER,)
-"""Errors after which a producer with retries sends a record again."""
+from kspec.spec.transactions.clients import (
+    ProducerNumbers,
+    is_done_when_sent,
+    numbered_anew,
+    numbered_behind,
+    sends_again,
+)
+from kspec.spec.values import NO_PRODUCER_EPOCH, NO_SEQUENCE, Error, ProducerId
 
 
 def add_producer(board: Board) -> None:
@@ -45,15 +48,14 @@ def _send(board: Board, values: Values) -> object:
     state: SendingProducer = values[producer]
     if values[sent] is not None or state.following == board.records:
         return REFUSED
-    named = (state.producer_id, ProducerEpoch(0), state.sequence)
-    nobody = (state.producer_id, NO_PRODUCER_EPOCH, NO_SEQUENCE)
-    batch = ProducerBatch(*(named if board.idempotent else nobody), 1)
-    after = _done(state) if board.acks == ACKS_NONE else state
+    nobody = (state.numbers.producer_id, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+    batch = ProducerBatch(*(state.numbers if board.idempotent else nobody), 1)
+    after = _done(state) if is_done_when_sent(board.acks) else state
     return {producer: after, sent: SentRecord(state.following, batch)}
 
 
 def _done(state: SendingProducer) -> SendingProducer:
-    return state._replace(following=state.following + 1, sequence=state.sequence + 1)
+    return state._replace(following=state.following + 1, numbers=numbered_behind(state.numbers))
 
 
 def _receive(board: Board, values: Values) -> object:
@@ -62,17 +64,22 @@ def _receive(board: Board, values: Values) -> object:
     found: SentRecord | None = values[sent]
     if found is None or found.answer is None:
         return REFUSED
-    if found.answer in RETRIABLE and board.retries:
+    if sends_again(found.answer, board.retries):
         return {producer: values[producer], sent: SentRecord(found.record, found.batch)}
     after = _done(values[producer])
     return {producer: after if found.answer == Error.NONE else _given_up(board, after), sent: None}
 
 
 def _given_up(board: Board, state: SendingProducer) -> SendingProducer:
-    """The producer when a record has failed: it numbers anew. **Kafka:** `TransactionManager.requestIdempotentEpochBump`."""
+    """The producer when a record has failed: one that is idempotent numbers anew."""
     if not board.idempotent:
         return state
-    return state._replace(producer_id=ProducerId(state.producer_id + 1), sequence=0)
+    return state._replace(numbers=numbered_anew(state.numbers, _fresh(state)))
+
+
+def _fresh(state: SendingProducer) -> ProducerId:
+    """A producer id that nobody has had."""
+    return ProducerId(state.numbers.producer_id + 1)
 
 
 def _lose(board: Board, left: Slot, values: Values) -> object:
@@ -87,7 +94,7 @@ def _lose(board: Board, left: Slot, values: Values) -> object:
 
 def without_answer(board: Board, state: SendingProducer, found: SentRecord) -> tuple[SendingProducer, SentRecord | None]:
     """The producer whose record gets no answer, and the record, if it is sent again."""
-    if board.acks == ACKS_NONE:
+    if is_done_when_sent(board.acks):
         return state, None
     if board.retries:
         return state, SentRecord(found.record, found.batch)
@@ -108,5 +115,5 @@ def _restart(board: Board, left: Slot, values: Values) -> object:
     if values[sent] is None or not values[left]:
         return REFUSED
     state: SendingProducer = values[producer]
-    begun = state._replace(producer_id=ProducerId(state.producer_id + 1)) if board.idempotent else state
-    return {producer: begun._replace(sequence=0), sent: None, left: values[left] - 1}
+    begun = ProducerNumbers(_fresh(state) if board.idempotent else state.numbers.producer_id)
+    return {producer: state._replace(numbers=begun), sent: None, left: values[left] - 1}

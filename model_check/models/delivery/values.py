@@ -5,18 +5,18 @@ from typing import NamedTuple
 
 from kspec.spec.log.producers import ProducerBatch, Producers, remember
 from kspec.spec.messages.groups.offset_commit import OffsetCommitRequest
-from kspec.spec.values import NO_PRODUCER_ID, Error, Offset, ProducerId
+from kspec.spec.transactions.clients import ProducerNumbers
+from kspec.spec.values import NO_PRODUCER_ID, Error, Offset
 
 
 class SendingProducer(NamedTuple):
-    """A producer: the next record of its source, its id and the next sequence number, if it is idempotent.
+    """A producer: the next record of its source, and its numbers, if it is idempotent.
 
     It is done with the records before `following`: they are acknowledged, or it does not ask.
     """
 
     following: int = 0
-    producer_id: ProducerId = NO_PRODUCER_ID
-    sequence: int = 0
+    numbers: ProducerNumbers = ProducerNumbers(NO_PRODUCER_ID)
 
 
 class SentRecord(NamedTuple):

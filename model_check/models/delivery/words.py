@@ -10,13 +10,19 @@ from kspec.model_check.models.delivery.values import (
 )
 from kspec.model_check.models.transactions import words  # noqa: F401 (the words of a group)
 from kspec.model_check.traces.encode import in_words
+from kspec.spec.transactions.clients import ProducerNumbers
 from kspec.spec.values import NO_PRODUCER_ID
 
 
 @in_words.register
 def _(state: SendingProducer) -> str:
-    name = "" if state.producer_id == NO_PRODUCER_ID else f", as {state.producer_id}, sequence {state.sequence}"
+    name = "" if state.numbers.producer_id == NO_PRODUCER_ID else f", as {_numbers(state.numbers)}"
     return f"next record {state.following}{name}"
+
+
+def _numbers(numbers: ProducerNumbers) -> str:
+    epoch = f" in epoch {numbers.producer_epoch}" if numbers.producer_epoch else ""
+    return f"{numbers.producer_id}{epoch}, sequence {numbers.sequence}"
 
 
 @in_words.register
