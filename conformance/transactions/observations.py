@@ -41,6 +41,9 @@ VERIFIER_METHOD = "generateRequests"
 VERIFIERS = ("org.apache.kafka.server.transaction.AddPartitionsToTxnManager", "kafka.server.AddPartitionsToTxnManager")
 """The class that asks coordinators for a leader, from 4.0 on, and before."""
 
+MARKERS = ("kafka.coordinator.transaction.TransactionMarkerChannelManager", "generateRequests")
+"""The part of a coordinator that sends markers, and which is called again and again."""
+
 PLACE = TopicPartition("topic", 0)
 MANY = 500
 """Requests that are under way at a time."""
@@ -207,13 +210,16 @@ class ObservedBroker:
             await self._connection.close()
             self._connection = None
 
-    async def restart(self, change: Callable[[], None] = lambda: None) -> None:
-        """Stop the broker in order, change something on its disk, and start it."""
+    async def restart(self, change: Callable[[], None] = lambda: None, *, is_killed: bool = False) -> None:
+        """Stop the broker in order, or kill it, change something on its disk, and start it."""
         await self.close()
-        self.node.process.stop()
+        if is_killed:
+            self.node.process.kill()
+        else:
+            self.node.process.stop()
         change()
         self.node.start()
-        self.lines.append("the broker stops and starts")
+        self.lines.append(f"the broker {'is killed' if is_killed else 'stops'} and starts")
         await self.begin()
 
 
@@ -317,6 +323,44 @@ async def _commit_in_fence(broker: ObservedBroker) -> bool:
     return Error.UNKNOWN_SERVER_ERROR in (error, again)
 
 
+async def _decided(broker: ObservedBroker) -> None:
+    """A transaction of one record whose end is decided; its marker is not sent."""
+    producer = await broker.producer()
+    if broker.level < 2:
+        await broker.ask(broker.adding(producer), "it adds the partition")
+    await broker.ask(broker.record(producer, 0, 1), "it writes a record")
+    broker.lines.append("the thread of the coordinator that sends markers is slow")
+    await broker.ask(broker.ending(producer, True), "it commits")
+    broker.lines.append(f"the transaction is {await broker.described()}")
+
+
+async def _moved(broker: ObservedBroker) -> bool:
+    async with holding(broker.debugger_port, *MARKERS) as hold:
+        await hold.held()
+        await _decided(broker)
+        is_open = await broker.described() == "PrepareCommit" and not await broker.read("read as committed")
+        await broker.restart(is_killed=True)
+    ended = await broker.state("CompleteCommit")
+    broker.lines.append(f"the transaction is {await broker.described()}")
+    return is_open and ended and await broker.read("read as committed") == ["1.1"]
+
+
+async def _deleted(broker: ObservedBroker) -> bool:
+    async with holding(broker.debugger_port, *MARKERS) as hold:
+        await hold.held()
+        await _decided(broker)
+        is_open = await broker.described() == "PrepareCommit"
+        deletion = Message(topics=[Message(name=broker.names.topic)], timeout_ms=10_000)
+        answer = await broker.connection.ask("DeleteTopics", 6, deletion)
+        broker.lines.append(f"the topic is deleted: {Error(answer.responses[0].error_code).name}")
+        await asyncio.sleep(1.0)
+        await hold.let_go()
+    ended = await broker.state("CompleteCommit")
+    broker.lines.append(f"the transaction is {await broker.described()}")
+    error, _ = await broker.init("the next producer asks for its id")
+    return is_open and ended and error == Error.NONE
+
+
 async def _other_id(broker: ObservedBroker) -> bool:
     last = await _almost_last(broker)
     broker.lines.append(f"a producer has epoch {last.epoch}, the last one that a client gets")
@@ -375,6 +419,22 @@ OBSERVATIONS = (
         _commit_in_fence,
         is_held=True,
         since=(4, 0),
+    ),
+    TransactionObservation(
+        "moved-before-markers",
+        "A commit is decided. The coordinator is killed before it sends a marker, and starts again.",
+        "the coordinator that has loaded its log sends the marker, and the record is read",
+        (0, 1, 2),
+        _moved,
+        is_held=True,
+    ),
+    TransactionObservation(
+        "deleted-before-markers",
+        "A commit is decided. The topic is deleted before the coordinator sends a marker.",
+        "the transaction ends without the marker, and the next producer gets the id",
+        (0, 1, 2),
+        _deleted,
+        is_held=True,
     ),
     TransactionObservation(
         "epoch-of-another-id",

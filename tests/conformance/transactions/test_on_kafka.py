@@ -51,6 +51,7 @@ def test_a_commit_between_the_steps_of_a_fence() -> None:
 
 
 IN_BOTH = ["late-start", "lost-index", "given-up-marker", "commit-in-fence", "epoch-of-another-id"]
+IN_BOTH += ["moved-before-markers", "deleted-before-markers"]
 EXPECTED = {name: [1, 2] if name in IN_BOTH else [1] for name in [*NAMED, *OBSERVED]}
 EXPECTED |= {"overtaken-commit": [2], "locked-id": [2]}
 NOT_OLD = {"overtaken-commit", "locked-id", "commit-in-fence"}
