@@ -17,6 +17,7 @@ from kspec.spec.messages.transactions.txn_offset_commit import TxnOffsetCommitRe
 from kspec.spec.messages.transactions.write_txn_markers import MarkersWritten, TransactionMarker
 from kspec.spec.releases.transactions.history import TRANSACTIONS_4_3
 from kspec.spec.topics import TopicPartition
+from kspec.spec.transactions.clients import ProducerNumbers
 from kspec.spec.transactions.effects import (
     AnswerTransaction,
     AppendTransaction,
@@ -48,6 +49,7 @@ MARKER = TransactionMarker(P, E, Epoch(0), True, frozenset({PLACE}))
 ENDED = EndTxnResponse(Error.NONE)
 
 TRANSACTION_VALUES: tuple[Any, ...] = (
+    ProducerNumbers(ProducerId(1), ProducerEpoch(0), 1),
     AbortedTransaction(P, Offset(0), Offset(1), Offset(2)),
     AddOffsetsToTxnRequest(T, P, E, GroupId("g")),
     AddOffsetsToTxnResponse(Error.NONE),
