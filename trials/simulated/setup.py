@@ -7,9 +7,13 @@ from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.messages.produce import ACKS_ALL
 from kspec.trials.simulated.ids import OFFSETS_PARTITIONS
+from kspec.trials.simulated.kinds.connections import RequestCopy
 from kspec.trials.simulated.plan import RunConditions, conditions_of
 
 CODED_ONE_IN = 10
+
+COPIES, MOST_PAUSE_MS = 0.4, 1_500
+"""The share of copied requests among the faults of clusters with transactions, and the longest pause between two faults."""
 
 HEARTBEATS = 6
 """The number of heartbeats within a session timeout. Kafka: 9,000 and 2,000 ms by default."""
@@ -73,8 +77,14 @@ class RunSetup:
 
     @property
     def conditions_now(self) -> RunConditions:
-        """The conditions of this run."""
-        return self.conditions if self.conditions is not None else conditions_of(self.seed)
+        """The conditions of this run. With transactions requests are copied often: what arrives late is their hazard."""
+        conditions = self.conditions if self.conditions is not None else conditions_of(self.seed)
+        if not self.transactions:
+            return conditions
+        others = [(kind, weight) for kind, weight in conditions.weights if kind is not RequestCopy]
+        copies = COPIES * sum(weight for _, weight in others) / (1 - COPIES)
+        pauses = (conditions.pauses[0], min(conditions.pauses[1], max(MOST_PAUSE_MS, conditions.pauses[0])))
+        return conditions._replace(weights=((RequestCopy, copies), *others), pauses=pauses)
 
     @property
     def is_coded(self) -> bool:

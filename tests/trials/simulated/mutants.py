@@ -189,6 +189,19 @@ REASONS: dict[str, str] = {
         "the removed replica must be added again, empty, while a fetch of before is under way, or before its leader has read"
         " that it was removed."
     ),
+    "fence-keeps-epoch": "in version 2 the end of the transaction raises the epoch all the same.",
+    "fence-bumps-twice": "epochs here are far from the last one.",
+    "fence-never-rotates": "epochs here are far from the last one.",
+    "pending-last": "epochs here are far from the last one.",
+    "fence-each-time": "it uses up epochs, and there are enough.",
+    "end-of-later-epoch": "no producer has a later epoch than its coordinator.",
+    "nobody-named": "no producer here says who it was.",
+    "any-guard": "in version 2 a late batch has an earlier epoch.",
+    "guard-dropped": "a record is told INVALID_TXN_STATE, as it may be in `next`, too.",
+    "guard-before-epoch": "a record is told INVALID_TXN_STATE, as it may be in `next`, too.",
+    "begins-anywhere": "a producer here has one batch under way.",
+    "any-coordinator": "in version 2 the epoch of a late marker is refused before.",
+    "stable-when-ended": "what is decided is read, a little before all replicas know of it.",
     "refusal-without-trace": "a proposal must be refused and its copy arrive after the cause of the refusal is over.",
 }
 """Reasons why a mutant is not found, where that is understood."""

@@ -7,6 +7,7 @@ from kspec.trials.simulated.promises import Promises
 from kspec.trials.simulated.runs import run
 from tests.limits.marks import marked
 from tests.trials.simulated.digests import CASES, NEXT, digest, known, setup_named
+from tests.trials.simulated.hunting import TRANSACTIONAL
 from tests.trials.simulated.mutants import known as known_mutants
 
 
@@ -31,7 +32,7 @@ class LookedAtWhole(SimulatedCluster):
     kind_of_promises = AllPromises
 
 
-FOUND = {name: one for name, one in known_mutants().items() if "promise" in one}
+FOUND = {name: one for name, one in known_mutants().items() if "promise" in one and name not in TRANSACTIONAL}
 QUICK = sorted(name for name, one in FOUND.items() if one["steps"] <= 450)
 LATER = sorted(set(FOUND) - set(QUICK), key=lambda name: (FOUND[name]["steps"], name))
 LATER_BY_DAY = LATER[: len(LATER) // 2 : 2]

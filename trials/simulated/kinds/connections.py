@@ -15,6 +15,9 @@ MOST_LOST = 4
 MOST_HELD = 3
 """The largest number of kinds of connections that are delayed at once."""
 
+SOON_MS = 400
+"""The largest delay of a copy that is to arrive while its sender's next transaction goes on (ms)."""
+
 MOST_SLOWER_MS = 600
 """The largest extra delay of a frame on a slow connection (ms)."""
 
@@ -100,12 +103,14 @@ class RequestCopy(SimulatedFault):
     weight, is_undone = 5.0, False
 
     def act(self) -> bool:
-        """Choose the request."""
+        """Choose the request; where brokers have more purposes, one of each broker for each of them, too."""
         random, node = self.random, self.fault.node
         client = random.choice(self.cluster.client_ids())
-        others = ((node, purpose) for purpose in self.cluster.more_purposes)
-        whose = random.choice(((node, "isr"), (node, "lifecycle"), (client, f"client {client}"), *others))
+        whose = random.choice(((node, "isr"), (node, "lifecycle"), (client, f"client {client}")))
         self.network.lost_with_next[whose] = random.randint(0, random.choice((60, self.fault.lasts_ms)))
+        for purpose in self.cluster.more_purposes:
+            for broker in self.cluster.brokers:
+                self.network.lost_with_next[broker, purpose] = random.randint(0, SOON_MS)
         return True
 
 

@@ -10,6 +10,7 @@ from kspec.spec.transactions.clients import ErrorMeaning, meaning_for_records, m
 from kspec.spec.values import Error, Offset
 from kspec.trials.simulated.clients.client import REQUEST_MS, ClientEnvironment, SimClient
 from kspec.trials.simulated.clients.partitions import RETRIABLE
+from kspec.trials.simulated.history import BrokenPromiseError
 from kspec.trials.simulated.transactions.history import (
     TransactionHistory,
     TransactionName,
@@ -205,8 +206,10 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
                 self._over()
             elif meaning == ErrorMeaning.ABORT and committed:
                 self._end(committed=False)
-            else:
+            elif error == Error.PRODUCER_FENCED:
                 self._begin_anew(error)
+            else:
+                raise BrokenPromiseError("FailsIfFenced", f"{self._name} of {self.node_id} is told {error.name} at its end")
 
         self.ask_coordinator(self._name, "EndTxn", message, take)
 
