@@ -215,7 +215,7 @@ def all_families_or_skip(done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.mark.slow
 def test_the_sum_of_a_bank_holds_while_coordinators_and_leaders_are_killed(needs_clients: None, tmp_path: Path) -> None:
-    done = started("--log-dir", str(tmp_path / "cluster"), "--bank", "25")
+    done = started("--log-dir", str(tmp_path / "cluster"), "--bank", "13")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^bank: the sum of 100 accounts was 10,000 in each of \d+ snapshots$", done.stdout, re.MULTILINE)
     assert "kills: 1 of a coordinator" in done.stdout
@@ -227,7 +227,7 @@ def test_the_sum_of_a_bank_holds_while_coordinators_and_leaders_are_killed(needs
     assert families == {*FAMILIES, ""}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_broker_that_shows_what_is_not_decided_is_found_by_the_same_judge(needs_clients: None, tmp_path: Path) -> None:
     options = "--bank", "6", "--mutant", "stable-though-open"
     done = started("--log-dir", str(tmp_path / "cluster"), *options)
@@ -235,7 +235,7 @@ def test_a_broker_that_shows_what_is_not_decided_is_found_by_the_same_judge(need
     assert re.search(r"^bank: ANOMALIES: .*aborted-read", done.stdout, re.MULTILINE), done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_round_of_faults_tears_no_transaction(needs_clients: None, tmp_path: Path) -> None:
     done = started(
         "--log-dir", str(tmp_path / "cluster"), "--rounds", "1", "--seed", "103", "--seconds", "8", "--transactions"

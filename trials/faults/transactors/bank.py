@@ -117,7 +117,12 @@ class BankAuditor(CommittedConsumer):
         )
         self._recorder.note(partial(Snapshot, self._name, ends))
         self.sums.append(self._sum)
-        return not self._parts
+        return not self.is_incomplete
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the last snapshot has a part of a transaction whose rest did not come."""
+        return bool(self._parts)
 
 
 class BankVerdict(NamedTuple):
@@ -291,7 +296,8 @@ class BankTrial:
         while not self._ended.is_set():
             auditor.poll()
             if time.monotonic() > due:
-                auditor.take_snapshot()
+                if not auditor.take_snapshot():
+                    return  # nor will a later one be complete
                 due = time.monotonic() + SNAPSHOT_EVERY_S
 
     async def _last_reading(self, load: TransactionLoad, auditor: BankAuditor) -> str:
@@ -301,7 +307,8 @@ class BankTrial:
             await in_thread(auditor.read_to_the_end)
         except ClusterError as error:
             return str(error)
-        await in_thread(auditor.take_snapshot)
+        if not auditor.is_incomplete:
+            await in_thread(auditor.take_snapshot)
         return ""
 
     # ---- kills
