@@ -215,7 +215,7 @@ def all_families_or_skip(done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.mark.slow
 def test_the_sum_of_a_bank_holds_while_coordinators_and_leaders_are_killed(needs_clients: None, tmp_path: Path) -> None:
-    done = started("--log-dir", str(tmp_path / "cluster"), "--bank", "13")
+    done = started("--log-dir", str(tmp_path / "cluster"), "--bank", "16")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^bank: the sum of 100 accounts was 10,000 in each of \d+ snapshots$", done.stdout, re.MULTILINE)
     assert "kills: 1 of a coordinator" in done.stdout
