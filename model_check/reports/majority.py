@@ -1,6 +1,6 @@
 """Majority or ISR: one record, replicated by either, and the same failures. All is decided by the rules of `spec`.
 
-A world has one record, the replicas that hold it, and those that are up. Servers fail and come back one after the other, and
+A replicated record has the replicas that hold it, and those that are up. Servers fail and come back one after the other, and
 what is left of them settles in between: a leader is elected if one can be, and who is up takes its log.
 """
 
@@ -52,8 +52,8 @@ def replicas_of(count: int) -> Replicas:
     return frozenset(BrokerId(number) for number in range(count))
 
 
-class World(Protocol):
-    """One record on replicas by one of both ways. Each step gives another world."""
+class ReplicatedRecord(Protocol):
+    """One record on replicas, by one of both ways. A failure or a return gives another one."""
 
     @property
     def leader(self) -> BrokerId:
@@ -67,14 +67,14 @@ class World(Protocol):
     def commits(self) -> bool:
         """Whether the leader can commit another record with who is up."""
 
-    def fail(self, broker: BrokerId) -> "World":
+    def fail(self, broker: BrokerId) -> "ReplicatedRecord":
         """A replica goes down, with its disk as it is."""
 
-    def come_back(self, broker: BrokerId, is_empty: bool) -> "World":
+    def come_back(self, broker: BrokerId, is_empty: bool) -> "ReplicatedRecord":
         """A replica comes back, with an empty disk or with what it had."""
 
 
-class MajorityWorld(NamedTuple):
+class MajorityRecord(NamedTuple):
     """Voters of the metadata log (KRaft). `strangers`: those that have come back with another directory.
 
     `knows_directories`: `kraft.version` 1 (KIP-853), where such a one is no voter.
@@ -110,17 +110,17 @@ class MajorityWorld(NamedTuple):
         ends = tuple(ONE if one in self.up - self.strangers else NONE for one in sorted(replicas_of(self.size)))
         return self.leader != NO_LEADER and majority_offset(ends) == ONE
 
-    def settled(self) -> "MajorityWorld":
-        """Who is up has taken the leader's log."""
+    def settled(self) -> "MajorityRecord":
+        """The record when all that are up have taken the leader's log."""
         if self.leader == NO_LEADER:
             return self
         return self._replace(holders=self.holders | self.up if self.keeps else self.holders - self.up)
 
-    def fail(self, broker: BrokerId) -> "MajorityWorld":
+    def fail(self, broker: BrokerId) -> "MajorityRecord":
         """A voter goes down."""
         return self._replace(up=self.up - {broker}).settled()
 
-    def come_back(self, broker: BrokerId, is_empty: bool) -> "MajorityWorld":
+    def come_back(self, broker: BrokerId, is_empty: bool) -> "MajorityRecord":
         """A voter comes back."""
         back = self._replace(up=self.up | {broker})
         if is_empty:
@@ -129,7 +129,7 @@ class MajorityWorld(NamedTuple):
         return back.settled()
 
 
-class IsrWorld(NamedTuple):
+class IsrRecord(NamedTuple):
     """Replicas of a partition, whose ISR the controller keeps by the rules of the newest release."""
 
     controller: Controller
@@ -159,8 +159,8 @@ class IsrWorld(NamedTuple):
         enough = advance_at_min_isr(len(self.partition.isr), self.controller.settings.min_isr)
         return self.leader != NO_LEADER and leader_high_watermark(NONE, ONE, ends, enough) == ONE
 
-    def settled(self) -> "IsrWorld":
-        """Who is up has taken the leader's log, and is in sync."""
+    def settled(self) -> "IsrRecord":
+        """The record when all that are up have taken the leader's log, and are in sync."""
         if self.leader == NO_LEADER:
             return self
         target = unchanged(self.partition)._replace(isr=self.up)
@@ -177,12 +177,12 @@ class IsrWorld(NamedTuple):
         assert registration is not None
         return registration
 
-    def fail(self, broker: BrokerId) -> "IsrWorld":
+    def fail(self, broker: BrokerId) -> "IsrRecord":
         """A broker's session ends: the controller fences it."""
         records = records_of_fencing(self.controller, self.image, self._registration(broker))
         return self._replace(image=replay_all(self.image, records), up=self.up - {broker}).settled()
 
-    def come_back(self, broker: BrokerId, is_empty: bool) -> "IsrWorld":
+    def come_back(self, broker: BrokerId, is_empty: bool) -> "IsrRecord":
         """A broker registers, after an unclean shutdown if its disk is empty, and is unfenced."""
         image = self.image
         known = self.controller.settings.eligible_leader_replicas
@@ -195,30 +195,30 @@ class IsrWorld(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """A way to replicate, and the world in which its record is committed on these replicas, all of which are up."""
+    """A way to replicate, and a record that is committed on these replicas, all of which are up."""
 
     name: str
-    world: Callable[[int, Replicas], World]
+    record: Callable[[int, Replicas], ReplicatedRecord]
     committed_on: Callable[[int], int]
     """The fewest replicas that hold a committed record."""
 
 
-def majority(knows_directories: bool) -> Callable[[int, Replicas], World]:
-    """Worlds of a majority."""
-    return lambda count, holders: MajorityWorld(count, holders, replicas_of(count), knows_directories)
+def majority(knows_directories: bool) -> Callable[[int, Replicas], ReplicatedRecord]:
+    """Records of a majority."""
+    return lambda count, holders: MajorityRecord(count, holders, replicas_of(count), knows_directories)
 
 
-def isr(settings: ControllerSettings) -> Callable[[int, Replicas], World]:
-    """Worlds of an ISR, which has who holds the record."""
+def isr(settings: ControllerSettings) -> Callable[[int, Replicas], ReplicatedRecord]:
+    """Records of an ISR, which has who holds the record."""
 
-    def world(count: int, holders: Replicas) -> World:
+    def record(count: int, holders: Replicas) -> ReplicatedRecord:
         everyone = tuple(sorted(replicas_of(count)))
         brokers = tuple(BrokerRegistration(one, BrokerEpoch(1), Incarnation(1), fenced=False) for one in everyone)
         partition = PartitionRegistration(everyone, holders, min(holders), EPOCH, PartitionEpoch(0))
         image = MetadataImage(brokers=brokers, partitions=(PartitionRecord(WHO, partition),))
-        return IsrWorld(Controller(NEWEST, settings), image, holders, replicas_of(count))
+        return IsrRecord(Controller(NEWEST, settings), image, holders, replicas_of(count))
 
-    return world
+    return record
 
 
 ISR_1 = ControllerSettings(min_isr=1)
@@ -236,13 +236,13 @@ SCHEMES = (
 )
 
 
-def outcome(world: World, *, asks_commit: bool = True) -> str:
-    """What has become of the record, and whether another one can be committed."""
-    if world.leader == NO_LEADER:
+def outcome(record: ReplicatedRecord, *, asks_commit: bool = True) -> str:
+    """The fate of the record, and whether another one can be committed."""
+    if record.leader == NO_LEADER:
         return STANDS_STILL
-    if not world.keeps:
+    if not record.keeps:
         return LOSES
-    return GOES_ON if world.commits or not asks_commit else STANDS_STILL
+    return GOES_ON if record.commits or not asks_commit else STANDS_STILL
 
 
 def worst(outcomes: Iterable[str]) -> str:
@@ -259,13 +259,13 @@ def tolerated(scheme: Scheme, count: int) -> int:
     return down
 
 
-def failed(scheme: Scheme, count: int, down: int) -> Iterator[World]:
-    """The worlds in which so many replicas have failed, one after the other, of those that all held the record."""
+def failed(scheme: Scheme, count: int, down: int) -> Iterator[ReplicatedRecord]:
+    """The record after so many of its holders have failed, one after the other: in each order."""
     for order in permutations(sorted(replicas_of(count)), down):
-        world = scheme.world(count, replicas_of(count))
+        record = scheme.record(count, replicas_of(count))
         for broker in order:
-            world = world.fail(broker)
-        yield world
+            record = record.fail(broker)
+        yield record
 
 
 def awaited(scheme: Scheme, count: int) -> tuple[int, int, str]:
@@ -273,9 +273,9 @@ def awaited(scheme: Scheme, count: int) -> tuple[int, int, str]:
     a leader again, at best and at worst, and the worst that becomes of the record.
     """
     numbers, outcomes = [], []
-    for world in _all_failed(scheme, count):
+    for record in _all_failed(scheme, count):
         for back in permutations(sorted(replicas_of(count))):
-            after, number = world, 0
+            after, number = record, 0
             while after.leader == NO_LEADER and number < count:
                 after = after.come_back(back[number], is_empty=False)
                 number += 1
@@ -284,15 +284,15 @@ def awaited(scheme: Scheme, count: int) -> tuple[int, int, str]:
     return min(numbers), max(numbers), worst(outcomes)
 
 
-def _all_failed(scheme: Scheme, count: int) -> Iterator[World]:
+def _all_failed(scheme: Scheme, count: int) -> Iterator[ReplicatedRecord]:
     """All have failed since a record was committed on as few replicas as are enough, and these as the last, in any order."""
     everyone = sorted(replicas_of(count))
     for holders in combinations(everyone, scheme.committed_on(count)):
         for order in permutations(holders):
-            world = scheme.world(count, frozenset(holders))
+            record = scheme.record(count, frozenset(holders))
             for broker in (*(one for one in everyone if one not in holders), *order):
-                world = world.fail(broker)
-            yield world
+                record = record.fail(broker)
+            yield record
 
 
 def lost_disks(scheme: Scheme, count: int, disks: int) -> str:
@@ -300,14 +300,14 @@ def lost_disks(scheme: Scheme, count: int, disks: int) -> str:
     with empty disks first, which is the worst order.
     """
     lost = [frozenset(one) for one in combinations(sorted(replicas_of(count)), disks)]
-    after = (_all_back(world, count, one) for world in _all_failed(scheme, count) for one in lost)
-    return worst(outcome(world, asks_commit=False) for world in after)
+    after = (_all_back(record, count, one) for record in _all_failed(scheme, count) for one in lost)
+    return worst(outcome(record, asks_commit=False) for record in after)
 
 
-def _all_back(world: World, count: int, lost: Replicas) -> World:
+def _all_back(record: ReplicatedRecord, count: int, lost: Replicas) -> ReplicatedRecord:
     for broker in (*sorted(lost), *sorted(replicas_of(count) - lost)):
-        world = world.come_back(broker, is_empty=broker in lost)
-    return world
+        record = record.come_back(broker, is_empty=broker in lost)
+    return record
 
 
 # ---- latency
