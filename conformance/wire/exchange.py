@@ -88,14 +88,16 @@ class HasRecords(NamedTuple):
     """A field of the answer holds batches. From the first of these offsets on they cover exactly these offsets.
 
     A batch may begin earlier, because brokers send whole batches. `leader_epochs` are those of the batches at the offsets.
-    `values` and `times` are those of the records there (bytes, ms), if they are looked at; records are not compressed then.
+    `values`, `times` and `keys` are those of the records there (bytes, ms, bytes), if they are looked at, and none for those
+    that are not; records are not compressed then.
     """
 
     path: str
     offsets: tuple[int, ...]
     leader_epochs: tuple[Any, ...]
-    values: tuple[bytes, ...] | None = None
+    values: tuple[bytes | None, ...] | None = None
     times: tuple[Any, ...] | None = None
+    keys: tuple[bytes | None, ...] | None = None
 
 
 Constraint = AllowedValues | NotEmpty | NoneOf | AtLeast | HasRecords

@@ -30,7 +30,7 @@ from kspec.conformance.wire.timing import TIMING
 from kspec.impl.wire.requests import CLIENT_ID, sent
 from kspec.impl.wire.schema import Field, Versions, schema
 
-FORMAT = 5
+FORMAT = 6
 """The version of the format. It grows with every change that a runner would have to know."""
 
 Json = dict[str, Any]
@@ -194,12 +194,14 @@ def constraint_of(constraint: Constraint) -> Json:
             return {"path": path, "none_of": [value_of(one) for one in values]}
         case AtLeast(path, least, reason):
             return {"path": path, "at_least": value_of(least), "reason": reason}
-        case HasRecords(path, offsets, epochs, contents, times):
+        case HasRecords(path, offsets, epochs, contents, times, keys):
             records: Json = {"offsets": list(offsets), "leader_epochs": value_of(epochs)}
             if contents is not None:
                 records["values"] = value_of(contents)
             if times is not None:
                 records["times"] = value_of(times)
+            if keys is not None:
+                records["keys"] = value_of(keys)
             return {"path": path, "records": records}
 
 

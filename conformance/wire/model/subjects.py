@@ -28,6 +28,7 @@ from kspec.conformance.wire.model.topics.settings import SETTINGS_AGAIN, SETTING
 from kspec.conformance.wire.model.topics.topics import TOPICS, TOPICS_AGAIN
 from kspec.conformance.wire.model.transactions.identifiers import TRANSACTIONAL_IDS, TRANSACTIONAL_IDS_AGAIN
 from kspec.conformance.wire.model.transactions.listing import TWO_TRANSACTIONAL_IDS
+from kspec.conformance.wire.model.transactions.records import ADDED_TRANSACTIONS, INTERLEAVED, TRANSACTIONS
 
 SUBJECTS = (
     FRAMES,
@@ -79,4 +80,7 @@ SUBJECTS = (
     TRANSACTIONAL_IDS,
     TRANSACTIONAL_IDS_AGAIN,
     TWO_TRANSACTIONAL_IDS,
+    TRANSACTIONS,
+    ADDED_TRANSACTIONS,
+    INTERLEAVED,
 )

@@ -12,6 +12,9 @@ from kspec.impl.records.record import RecordError, records_of
 from kspec.impl.wire.values import Message
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+CONTENTS = ("values", "times", "keys")
+"""The fields of records that a case may look at."""
+
 PATH_STEPS = re.compile(r"\[([^\]]*)\]|([a-z_0-9]+)")
 """The text between brackets, or the name of a field."""
 
@@ -124,7 +127,7 @@ def _compared(constraint: Json, path: str, found: Any, known: Known) -> Iterator
     else:
         wanted = constraint["records"]
         yield from _records(path, found, wanted["offsets"], filled(wanted["leader_epochs"], known))
-        if "values" in wanted or "times" in wanted:
+        if any(name in wanted for name in CONTENTS):
             yield from _contents(path, found, wanted, known)
 
 
@@ -145,7 +148,7 @@ def _records(path: str, found: Any, offsets: list[int], epochs: list[int]) -> It
 
 
 def _contents(path: str, found: Any, wanted: Json, known: Known) -> Iterator[str]:
-    """The differences of the records themselves: their values and their timestamps."""
+    """The differences of the records themselves: their values, timestamps and keys. Null is for anything."""
     content = memoryview(bytes(found or b""))
     try:
         batches = [(one, content[one.position : one.position + one.size]) for one in headers(content)]
@@ -156,9 +159,10 @@ def _contents(path: str, found: Any, wanted: Json, known: Known) -> Iterator[str
     there = [(header, record) for header, record in records if record.offset in wanted["offsets"]]
     times = [header.max_timestamp if header.log_append_time else record.timestamp for header, record in there]
     values = [bytes(record.value or b"") for _, record in there]
-    for name, seen in (("values", values), ("times", times)):
+    keys = [bytes(record.key or b"") for _, record in there]
+    for name, seen in zip(CONTENTS, (values, times, keys), strict=True):
         expected = filled(wanted[name], known) if name in wanted else seen
-        if seen != expected:
+        if len(seen) != len(expected) or any(one not in (None, other) for one, other in zip(expected, seen, strict=True)):
             yield f"{path}: {name} {list(map(shown, seen))}, not {list(map(shown, expected))}"
 
 

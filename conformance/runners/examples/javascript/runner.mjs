@@ -11,7 +11,7 @@ const [folder, address, wanted = ""] = process.argv.slice(2);
 const [, host, port] = /^(.+):(\d+)$/.exec(address ?? "") ?? [];
 if (!folder || !host) end(2, "usage: node runner.mjs DIR HOST:PORT [NAME]");
 const index = JSON.parse(readFileSync(join(folder, "index.json"), "utf8"));
-if (index.format !== 5) end(2, `the cases have format ${index.format}, and this runner knows 5`);
+if (index.format !== 6) end(2, `the cases have format ${index.format}, and this runner knows 6`);
 const { timing, layouts, probe } = index;
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const SLOW = "it does not answer in time";
@@ -198,7 +198,7 @@ function judged(one, answer, known) {
 }
 
 function recordsWrong(wanted, data, values) {
-  const found = { offsets: [], leader_epochs: [], values: [], times: [] };
+  const found = { offsets: [], leader_epochs: [], values: [], times: [], keys: [] };
   const first = wanted.offsets[0] ?? 0;
   const isWanted = (offset) => wanted.offsets.includes(offset);
   while (data.length > 0) {
@@ -209,26 +209,27 @@ function recordsWrong(wanted, data, values) {
       found.offsets.push(offset);
       found.leader_epochs.push(BigInt(data.readInt32BE(12)));
     }
-    if (wanted.values || wanted.times) {
+    if (wanted.values || wanted.times || wanted.keys) {
       if (attributes & 7) return "compressed";
       const records = new Reader(data.subarray(61, size));
       for (let count = data.readInt32BE(57); count > 0; count--) {
         const record = new Reader(records.take(records.varint()));
         record.take(1);
         const time = firstTime + BigInt(record.varint()), offset = base + record.varint();
-        record.take(Math.max(record.varint(), 0));
+        const key = record.take(Math.max(record.varint(), 0));
         const value = record.take(Math.max(record.varint(), 0));
         if (!isWanted(offset)) continue;
         found.values.push(value);
+        found.keys.push(key);
         found.times.push(attributes & 8 ? data.readBigInt64BE(35) : time);
       }
     }
     data = data.subarray(size);
   }
   if (String(found.offsets) !== String(wanted.offsets)) return `at ${found.offsets}, not at ${wanted.offsets}`;
-  for (const name of ["leader_epochs", "values", "times"]) {
+  for (const name of ["leader_epochs", "values", "times", "keys"]) {
     const expected = name in wanted && values(wanted[name]);
-    if (expected && !(expected.length === found[name].length && expected.every((one, place) => same(one, found[name][place])))) {
+    if (expected && !(expected.length === found[name].length && expected.every((one, place) => one === null || same(one, found[name][place])))) {
       return `${name} ${found[name].map(shown)}, not ${expected.map(shown)}`;
     }
   }

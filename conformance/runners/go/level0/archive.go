@@ -18,7 +18,7 @@ import (
 )
 
 // Format is the version of the format that this runner knows.
-const Format = 5
+const Format = 6
 
 const mostUnpacked = 1 << 28
 

@@ -25,6 +25,7 @@ type Constraint struct {
 		LeaderEpochs []any `json:"leader_epochs"`
 		Values       []any // of the records at the offsets, if they are looked at
 		Times        []any
+		Keys         []any // null, in each of the three, is for anything
 	}
 	Free *Free
 }
@@ -223,10 +224,10 @@ func (one *Constraint) notTheRecords(data []byte, known Known) string {
 	return ""
 }
 
-// notTheirContents looks at the values and the timestamps of the records at the offsets, in batches that are not compressed.
+// notTheirContents looks at the values, the timestamps and the keys of the records at the offsets, in batches that are not compressed.
 func (one *Constraint) notTheirContents(data []byte, known Known) string {
-	var values, times []any
-	if one.Records.Values == nil && one.Records.Times == nil {
+	var values, times, keys []any
+	if one.Records.Values == nil && one.Records.Times == nil && one.Records.Keys == nil {
 		return ""
 	}
 	for len(data) > 0 {
@@ -268,6 +269,7 @@ func (one *Constraint) notTheirContents(data []byte, known Known) string {
 			}
 			if slices.Contains(one.Records.Offsets, base+offset) {
 				values, times = append(values, Bytes(fields[1])), append(times, time)
+				keys = append(keys, Bytes(fields[0]))
 			}
 		}
 		data = data[size:]
@@ -275,7 +277,10 @@ func (one *Constraint) notTheirContents(data []byte, known Known) string {
 	if what := unlike("values", one.Records.Values, values, known); what != "" {
 		return what
 	}
-	return unlike("times", one.Records.Times, times, known)
+	if what := unlike("times", one.Records.Times, times, known); what != "" {
+		return what
+	}
+	return unlike("keys", one.Records.Keys, keys, known)
 }
 
 // unlike compares what was found with what a case gives, if it gives something.
@@ -291,7 +296,8 @@ func unlike(name string, given, found []any, known Known) string {
 		}
 		expected = append(expected, value)
 	}
-	if !slices.Equal(expected, found) {
+	isLike := func(expected, found any) bool { return expected == nil || expected == found }
+	if !slices.EqualFunc(expected, found, isLike) {
 		return fmt.Sprintf("%s %v, not %v", name, found, expected)
 	}
 	return ""

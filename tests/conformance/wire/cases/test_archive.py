@@ -48,9 +48,9 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "no tar": (lambda: gzip.compress(b"cases" * 400), "is no archive of cases"),
     "no index": (lambda: packed({"a.json": {}}), "there is no 'index.json'"),
     "a list": (lambda: packed({"index.json": []}), "is no archive of cases"),
-    "another format": (lambda: packed({"index.json": {"format": 2}}), "its cases have format 2, and 5 is known here"),
+    "another format": (lambda: packed({"index.json": {"format": 2}}), "its cases have format 2, and 6 is known here"),
     "a case is missing": (
-        lambda: packed({"index.json": {"format": 5, "cases": [{"file": "a.json"}]}}),
+        lambda: packed({"index.json": {"format": 6, "cases": [{"file": "a.json"}]}}),
         "there is no 'a.json'",
     ),
     "other cases": (lambda: archived(few()), "the cases are not those that its index tells of"),
