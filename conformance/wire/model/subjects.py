@@ -28,7 +28,14 @@ from kspec.conformance.wire.model.topics.settings import SETTINGS_AGAIN, SETTING
 from kspec.conformance.wire.model.topics.topics import TOPICS, TOPICS_AGAIN
 from kspec.conformance.wire.model.transactions.identifiers import TRANSACTIONAL_IDS, TRANSACTIONAL_IDS_AGAIN
 from kspec.conformance.wire.model.transactions.listing import TWO_TRANSACTIONAL_IDS
-from kspec.conformance.wire.model.transactions.records import ADDED_TRANSACTIONS, INTERLEAVED, TRANSACTIONS
+from kspec.conformance.wire.model.transactions.markers import MARKERS
+from kspec.conformance.wire.model.transactions.records import (
+    ADDED_TRANSACTIONS,
+    ADDED_TRANSACTIONS_AGAIN,
+    INTERLEAVED,
+    TRANSACTIONS,
+    TRANSACTIONS_AGAIN,
+)
 
 SUBJECTS = (
     FRAMES,
@@ -83,4 +90,7 @@ SUBJECTS = (
     TRANSACTIONS,
     ADDED_TRANSACTIONS,
     INTERLEAVED,
+    TRANSACTIONS_AGAIN,
+    ADDED_TRANSACTIONS_AGAIN,
+    MARKERS,
 )

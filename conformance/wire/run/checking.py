@@ -160,8 +160,9 @@ def _contents(path: str, found: Any, wanted: Json, known: Known) -> Iterator[str
     times = [header.max_timestamp if header.log_append_time else record.timestamp for header, record in there]
     values = [bytes(record.value or b"") for _, record in there]
     keys = [bytes(record.key or b"") for _, record in there]
-    for name, seen in zip(CONTENTS, (values, times, keys), strict=True):
-        expected = filled(wanted[name], known) if name in wanted else seen
+    found_in: tuple[list[Any], ...] = (values, times, keys)
+    for name, seen in zip(CONTENTS, found_in, strict=True):
+        expected: list[Any] = filled(wanted[name], known) if name in wanted else seen
         if len(seen) != len(expected) or any(one not in (None, other) for one, other in zip(expected, seen, strict=True)):
             yield f"{path}: {name} {list(map(shown, seen))}, not {list(map(shown, expected))}"
 

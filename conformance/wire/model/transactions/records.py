@@ -16,6 +16,9 @@ from kspec.conformance.wire.exchange import (
 )
 from kspec.conformance.wire.model.batches import BatchShape, batch, value_at
 from kspec.conformance.wire.model.partition import (
+    CURRENT,
+    SECOND,
+    SELF,
     Led,
     append,
     broker,
@@ -34,8 +37,10 @@ from kspec.conformance.wire.model.requests import (
     fetch,
     list_offsets,
     produce,
+    restarted,
     since,
 )
+from kspec.conformance.wire.model.restarts import RESTARTED, after_restart
 from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
 from kspec.conformance.wire.model.transactions.coordinated import (
     AGAIN,
@@ -51,7 +56,7 @@ from kspec.conformance.wire.model.transactions.coordinated import (
     outcome_of,
     settled,
 )
-from kspec.conformance.wire.model.transactions.identifiers import ATOMIC, BUMPING, FENCED, FIRST_BUMPING, FROM_BROKERS
+from kspec.conformance.wire.model.transactions.identifiers import ATOMIC, BUMPING, FENCED, FIRST_BUMPING, FROM_BROKERS, KEPT
 from kspec.conformance.wire.model.transactions.listing import ID_HOLES, IDS
 from kspec.impl.records.batch import TRANSACTIONAL
 from kspec.impl.records.markers import ABORT, COMMIT
@@ -62,6 +67,7 @@ from kspec.spec.broker.leader.offsets import handle_list_offsets
 from kspec.spec.broker.leader.produce import handle_produce
 from kspec.spec.broker.leader.verification import FIRST_THAT_ADDS, FIRST_WITH_ABORTABLE, begin_verification, is_asked
 from kspec.spec.broker.protocol import BrokerProtocol
+from kspec.spec.broker.roles import become_leader
 from kspec.spec.log.batch import Batch, EndMarker
 from kspec.spec.log.producers import LAST_SEQUENCE, ProducerEntry, entry_of, next_sequence
 from kspec.spec.messages.fetch import CONSUMER, FetchPosition, FetchRequest, FetchResponse, Isolation
@@ -71,15 +77,28 @@ from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
 from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from kspec.spec.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
 from kspec.spec.messages.transactions.write_txn_markers import TransactionMarker
+from kspec.spec.metadata import PartitionRegistration
 from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.adding import handle_add_partitions_to_txn
 from kspec.spec.transactions.effects import CoordinatedTransaction
 from kspec.spec.transactions.ending import handle_end_txn
+from kspec.spec.transactions.loading import load_transaction
 from kspec.spec.transactions.log.partition import error_after_verification
 from kspec.spec.transactions.log.reading import aborted_between
 from kspec.spec.transactions.metadata import BUMPS_EPOCH, TransactionState
 from kspec.spec.transactions.producers import handle_init_producer_id
-from kspec.spec.values import NO_EPOCH, UNKNOWN_OFFSET, Error, MonotonicMs, Offset, ProducerEpoch, ProducerId
+from kspec.spec.transactions.records import record_of
+from kspec.spec.values import (
+    NO_EPOCH,
+    UNKNOWN_OFFSET,
+    Epoch,
+    Error,
+    MonotonicMs,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+    ProducerId,
+)
 
 COMMITTED = "a consumer of committed transactions reads what is committed, in order, and nothing that is aborted or open"
 VERIFIED = "no batch opens a transaction in a log that the coordinator does not know of"
@@ -94,6 +113,9 @@ PRODUCERS = (ProducerId(1), ProducerId(2))
 PRODUCER_HOLES = (Hole("producer_id"), Hole("producer_id_2"))
 PLACE = TopicPartition("topic", 0)
 MOST_RECORDS, MOST_INTERLEAVED, MOST_EPOCH, MOST_PLAIN = 3, 4, 1, 1
+
+ITS_OWN = range(COORDINATOR_EPOCH, COORDINATOR_EPOCH + 2)
+"""Coordinator epochs of the broker itself, before and after a restart: a case does not know what they are."""
 
 COMMIT_MARK, ABORT_MARK = -2, -3
 """The values of markers in the model's log, where records have their times."""
@@ -134,7 +156,7 @@ class LogAndProducers(NamedTuple):
         """The state once the coordinator has taken a step: its markers are in the log."""
         partition = self.partition
         for marker in done.markers:
-            partition = _with_marker(protocol, partition, marker).partition
+            partition = with_marker(protocol, partition, marker).partition
         ids = (done.state, self.ids[1]) if who == NEW else (self.ids[0], done.state)
         return self._replace(ids=ids, partition=partition, ends=self.ends or bool(done.markers))
 
@@ -153,7 +175,8 @@ class MarkerOutcome(NamedTuple):
     error: Error
 
 
-def _with_marker(protocol: BrokerProtocol, partition: Led, marker: TransactionMarker) -> MarkerOutcome:
+def with_marker(protocol: BrokerProtocol, partition: Led, marker: TransactionMarker) -> MarkerOutcome:
+    """Give a marker to the leader."""
     ends = EndMarker(marker.committed, marker.coordinator_epoch)
     value = COMMIT_MARK if marker.committed else ABORT_MARK
     sent = Batch(
@@ -519,7 +542,7 @@ def _describe() -> Move:
                 equals(f"{one}.producer_epoch", entry.producer_epoch),
                 equals(f"{one}.last_sequence", entry.last_sequence),
                 equals(f"{one}.current_txn_start_offset", entry.transaction_start),
-                ended if entry.coordinator_epoch >= 0 else equals(f"{one}.coordinator_epoch", -1),
+                ended if entry.coordinator_epoch in ITS_OWN else equals(f"{one}.coordinator_epoch", entry.coordinator_epoch),
             ]
         request = RequestFields("DescribeProducers", {"topics": [{"name": TOPIC, "partition_indexes": [0]}]})
         is_open = sum(entry.transaction_start != UNKNOWN_OFFSET for entry in producers)
@@ -614,4 +637,43 @@ INTERLEAVED = replace(
         (*TWO_PRODUCERS, _add(), *(one for one in SENDS if one.name.endswith(".next")), *ENDS, *MORE_LOOKS),
     ),
     bounds={"records": MOST_INTERLEAVED, "epochs": MOST_EPOCH + 1, "producers": 2},
+)
+
+
+def _restart() -> Move:
+    """The broker is restarted: it reads transactional ids in their log, and producers in the files of the partition."""
+
+    def take(protocol: BrokerProtocol, state: LogAndProducers) -> MoveResult | None:
+        if state.ends or state.partition.leader_epoch != CURRENT:
+            return None
+        registration = PartitionRegistration((SELF,), frozenset({SELF}), SELF, SECOND, PartitionEpoch(1))
+        partition = become_leader(broker(protocol), state.partition, registration, MonotonicMs(0)).state
+        known = partition.transactions._replace(verifications=(), guards=0)
+        ids = tuple(_loaded(protocol, one) for one in state.ids)
+        after = state._replace(partition=partition._replace(transactions=known), ids=ids)
+        return MoveResult(after, restarted("epoch_1", partition.local.log.end_offset))
+
+    return Move("restart", RESTARTED, become_leader, KEPT, take)
+
+
+def _loaded(protocol: BrokerProtocol, state: CoordinatedTransaction) -> CoordinatedTransaction:
+    if state.metadata is None:
+        return state
+    record = record_of(state.metadata, coordinator(protocol).settings.cluster_level)
+    epoch = Epoch(state.coordinator_epoch + 1)
+    return settled(protocol, load_transaction(state.transactional_id, record, epoch, START)).state
+
+
+AFTER_LOOKS = ("read.all", "read.committed", "latest.committed", "describe-producers")
+TRANSACTIONS_AGAIN = after_restart(
+    TRANSACTIONS,
+    _restart(),
+    before=("init.new", "send.new.next", "commit.new", "abort.new", "read.all"),
+    after=("send.new.next", "send.new.again", "send.new.gap", "send.new.former", "commit.new", "abort.new", *AFTER_LOOKS),
+)
+ADDED_TRANSACTIONS_AGAIN = after_restart(
+    ADDED_TRANSACTIONS,
+    _restart(),
+    before=("init.old", "add.old", "send.old.next", "commit.old", "abort.old", "read.all"),
+    after=("add.old", "send.old.next", "send.old.again", "commit.old", "abort.old", *AFTER_LOOKS),
 )
