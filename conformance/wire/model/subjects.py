@@ -29,6 +29,7 @@ from kspec.conformance.wire.model.topics.topics import TOPICS, TOPICS_AGAIN
 from kspec.conformance.wire.model.transactions.identifiers import TRANSACTIONAL_IDS, TRANSACTIONAL_IDS_AGAIN
 from kspec.conformance.wire.model.transactions.listing import TWO_TRANSACTIONAL_IDS
 from kspec.conformance.wire.model.transactions.markers import MARKERS
+from kspec.conformance.wire.model.transactions.offsets import TRANSACTIONAL_OFFSETS
 from kspec.conformance.wire.model.transactions.records import (
     ADDED_TRANSACTIONS,
     ADDED_TRANSACTIONS_AGAIN,
@@ -93,4 +94,5 @@ SUBJECTS = (
     TRANSACTIONS_AGAIN,
     ADDED_TRANSACTIONS_AGAIN,
     MARKERS,
+    TRANSACTIONAL_OFFSETS,
 )

@@ -649,7 +649,7 @@ def _restart() -> Move:
         registration = PartitionRegistration((SELF,), frozenset({SELF}), SELF, SECOND, PartitionEpoch(1))
         partition = become_leader(broker(protocol), state.partition, registration, MonotonicMs(0)).state
         known = partition.transactions._replace(verifications=(), guards=0)
-        ids = tuple(_loaded(protocol, one) for one in state.ids)
+        ids = (_loaded(protocol, state.ids[NEW]), _loaded(protocol, state.ids[OLD]))
         after = state._replace(partition=partition._replace(transactions=known), ids=ids)
         return MoveResult(after, restarted("epoch_1", partition.local.log.end_offset))
 
