@@ -70,6 +70,13 @@ SIZES = {
     "transactional-ids": (213, 12722, 119),
     "transactional-ids-again": (182, 2663, 47),
     "two-transactional-ids": (92, 2069, 49),
+    "transactions": (699, 7813, 42),
+    "added-transactions": (4604, 50945, 48),
+    "interleaved-transactions": (3258, 26397, 54),
+    "transactions-again": (101, 582, 25),
+    "added-transactions-again": (2469, 12970, 28),
+    "markers": (779, 6861, 61),
+    "transactional-offsets": (506, 4754, 31),
 }
 """States, transitions, and kinds of answers to requests."""
 
@@ -98,7 +105,7 @@ def test_the_last_step_of_a_run_meets_what_it_is_there_for(made_suite: MadeSuite
 
 def test_names_are_different_and_cases_tell_of_their_rule(made_suite: MadeSuite) -> None:
     cases = made_suite.cases
-    assert len({case.name for case in cases}) == len(cases) == 1722
+    assert len({case.name for case in cases}) == len(cases) == 1978
     for case in cases:
         assert case.rule.function.startswith("spec."), case.name
         assert case.rule.doc, case.name
@@ -178,6 +185,8 @@ ERRORS_OF_HANDLERS = {
     Error.PRODUCER_FENCED,
     Error.TRANSACTION_ABORTABLE,
     Error.TRANSACTIONAL_ID_NOT_FOUND,
+    Error.TRANSACTION_COORDINATOR_FENCED,
+    Error.UNSTABLE_OFFSET_COMMIT,
 }
 
 

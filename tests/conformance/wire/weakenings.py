@@ -40,12 +40,18 @@ TOLD_CHECKS = (
     "spec.coordinator.modern.conversion:check_upgrade",
     "spec.coordinator.modern.heartbeat:check_consumer_heartbeat",
     "spec.coordinator.offsets:check_commit",
+    "spec.coordinator.offsets:check_txn_commit",
+    "spec.coordinator.refusals:answer_for_append",
+    "spec.coordinator.refusals:answer_for_verification",
     "spec.log.local_log:check_fetch_offset",
     "spec.log.producers:check_producer_epoch",
     "spec.log.producers:check_sequence",
     "spec.messages.groups.leave_group:single_error",
     "spec.transactions.adding:check_adds",
     "spec.transactions.adding:check_producer",
+    "spec.transactions.log.partition:check_marked_partition",
+    "spec.transactions.log.partition:check_marker",
+    "spec.transactions.log.partition:error_after_verification",
     "spec.transactions.producers:check_init_producer_id",
 )
 """The checks without which a broker fails some case."""
