@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from kspec.conformance.kafka.jars import Jars, KafkaMissingError
 from kspec.conformance.kafka.process import (
@@ -43,6 +43,18 @@ def settings_of(folder: Path, port: int, controller_port: int) -> dict[str, obje
     }
 
 
+class StartedNode(Protocol):
+    """A broker that is alone, at a port of the loopback that it keeps."""
+
+    port: int
+
+    def start(self) -> object:
+        """Start it, and wait until it serves."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
 class SingleKafka:
     """A node of Kafka that is alone. It ends when the `with` block does."""
 
@@ -70,6 +82,10 @@ class SingleKafka:
         properties = process.folder / "server.properties"
         write_properties(properties, process.settings)
         run_storage_tool(process.jars, JVM_FLAGS, CLUSTER_ID, properties)
+
+    def kill(self) -> None:
+        """End the process at once; its files stay."""
+        self.process.kill()
 
     def start(self) -> None:
         """Start the process, and wait until it serves. Raises: `KafkaMissingError`, if it does not."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kspec.conformance.kafka.codec import Codec
 from kspec.conformance.kafka.network import NodeConnection
-from kspec.conformance.kafka.single import SingleKafka
+from kspec.conformance.kafka.single import StartedNode
 from kspec.conformance.transactions.looks import TransactionsLook, expected, observed
 from kspec.conformance.transactions.prompt import BrokerStep, settled, slots_of
 from kspec.conformance.transactions.runs import FoundRun
@@ -55,7 +55,7 @@ class _DepartsError(Exception):
 class TransactionReplay:
     """One run on a broker that runs."""
 
-    def __init__(self, node: SingleKafka, codec: Codec, found: FoundRun, level: int, name: str) -> None:
+    def __init__(self, node: StartedNode, codec: Codec, found: FoundRun, level: int, name: str) -> None:
         self._node = node
         self._codec = codec
         self._found = found
@@ -186,7 +186,7 @@ class TransactionReplay:
             await connection.close()
         self._live.clear()
         await self._close_looker()
-        self._node.process.kill()
+        self._node.kill()
         self._node.start()
         await find_coordinator(await self._look_through(), self._names.transactional_id(ID), TRANSACTION_KEY)
 
