@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kspec.trials.faults.load import Recorder
+from kspec.trials.faults.transactors import families
 from kspec.trials.faults.transactors.bank import BankAuditor, BankSettings, BankVerdict
 from kspec.trials.faults.transactors.families import FAMILIES, ClientFamily, MissingFamilyError, built
 from kspec.trials.faults.transactors.load import (
@@ -121,6 +122,9 @@ def test_a_family_that_cannot_be_built_says_why(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "go").write_text("#!/bin/sh\necho no network >&2\nexit 1\n")
     (tmp_path / "go").chmod(0o755)
     with pytest.raises(MissingFamilyError, match="cannot be built: no network"):
+        built("franz-go", tmp_path / "franz-go", tuple)
+    monkeypatch.setattr(families, "HERE", tmp_path / "a-wheel")
+    with pytest.raises(MissingFamilyError, match="a clone of the repository only"):
         built("franz-go", tmp_path / "franz-go", tuple)
 
 

@@ -55,8 +55,11 @@ def _franz_go(folder: Path, class_path: Callable[[], Sequence[Path]]) -> ClientF
     go = shutil.which("go")
     if go is None:
         raise MissingFamilyError("there is no Go")
+    source = HERE / "franz_go"
+    if not source.is_dir():
+        raise MissingFamilyError("its program comes with a clone of the repository only")
     program = folder / "transactor"
-    _build([go, "build", "-o", str(program), "."], HERE / "franz_go")
+    _build([go, "build", "-o", str(program), "."], source)
     return ClientFamily(FRANZ_GO, (str(program),))
 
 
