@@ -22,8 +22,13 @@ PROPERTIES: Mapping[str, str] = {
     "aborted-read": "ConsistentRead",
     "phantom": "ConsistentRead",
     "lost-commit": "CommittedOffsetStays",
+    "torn-transaction": "OneEnd",
+    "g1c": "OnlyCommittedIsRead",
+    "consumed-twice": "EachInputOnce",
+    "passed-over": "NoInputSkipped",
+    "unbalanced": "OneEnd",
 }
-"""The property of the model `kafka` that each anomaly shows to be violated."""
+"""The property of a model (`kafka`, `group`, `transactions`) that each anomaly shows to be violated."""
 
 WHOLE = "ActiveReplicaJoinsIsr"
 """The liveness property of a cluster that becomes healthy again when all faults are over."""
