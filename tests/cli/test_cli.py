@@ -476,6 +476,7 @@ def test_mutants_can_be_named(mutant: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly  # the test of the README runs it by day
 def test_history_tells_which_versions_lose_a_committed_record() -> None:
     chapters = kspec_json("history")["chapters"]
     lengths = {

@@ -13,6 +13,13 @@ ALL = [transcript for _, transcripts in TRANSCRIPTS for transcript in transcript
 QUICK = ("kspec models", "kspec check kip-32", "kspec prove --list")
 
 
+def marks_of(command: str) -> list[pytest.MarkDecorator]:
+    """Marks: `history` is also run by the test of the README."""
+    if command == "kspec history":
+        return [pytest.mark.slow, pytest.mark.nightly]
+    return [] if command.startswith(QUICK) else [pytest.mark.slow]
+
+
 def words(text: str) -> list[str]:
     """A text without its line breaks: they may depend on how many digits a number of seconds has."""
     return text.split()
@@ -20,12 +27,7 @@ def words(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "transcript",
-    [
-        pytest.param(
-            one, marks=() if one.command.startswith(QUICK) else pytest.mark.slow, id=one.command.removeprefix("kspec ")
-        )
-        for one in ALL
-    ],
+    [pytest.param(one, marks=marks_of(one.command), id=one.command.removeprefix("kspec ")) for one in ALL],
 )
 def test_the_page_has_what_a_command_prints(transcript: Transcript) -> None:
     """`python -m tests.cli.transcripts` writes the page anew."""

@@ -7,6 +7,10 @@ import pytest
 from kspec.conformance.wire.cases.case import Case
 from kspec.conformance.wire.cases.suite import all_cases, all_runs
 from kspec.conformance.wire.choice.cover import SelectedRun
+from kspec.conformance.wire.choice.weakened import RuleScore, scores
+from kspec.conformance.wire.model.subjects import SUBJECTS
+from kspec.spec.releases.broker import NEWEST
+from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 
 
 class MadeSuite(NamedTuple):
@@ -19,3 +23,9 @@ class MadeSuite(NamedTuple):
 @pytest.fixture(scope="session")
 def made_suite() -> MadeSuite:
     return MadeSuite(all_runs(), all_cases())
+
+
+@pytest.fixture(scope="session")
+def rule_scores(made_suite: MadeSuite) -> list[RuleScore]:
+    """The runs that tell each weakened rule, mutants and checks."""
+    return scores(SUBJECTS, made_suite.runs, NEWEST, BROKER_MUTANTS)

@@ -50,6 +50,7 @@ def test_up_to_3_9_it_follows_the_leader_that_it_knew() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_no_release_has_the_repair_of_next() -> None:
     jars_or_skip(NEWEST)
     done = kspec("kept-vote", "--rules", "next", "--plain")

@@ -6,7 +6,7 @@ import pytest
 
 from kspec.conformance.wire.cases.versions import runs_of_versions
 from kspec.conformance.wire.choice.graph import explored
-from kspec.conformance.wire.choice.weakened import NOT_ASKED, SAME_ANSWERS, scores
+from kspec.conformance.wire.choice.weakened import NOT_ASKED, SAME_ANSWERS, RuleScore
 from kspec.conformance.wire.model.subject import Subject
 from kspec.conformance.wire.model.subjects import SUBJECTS
 from kspec.impl.wire.schema import Versions
@@ -17,6 +17,7 @@ from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.values import Error
 from tests.conformance.conftest import MadeSuite
 from tests.conformance.wire.weakenings import ASKED_BEFORE, TOLD_CHECKS, TOLD_MUTANTS
+from tests.limits.marks import marked
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +82,10 @@ SIZES = {
 """States, transitions, and kinds of answers to requests."""
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda one: one.name)
+LARGE = [one for one in SUBJECTS if SIZES[one.name][1] > 10_000]
+
+
+@pytest.mark.parametrize("subject", marked(SUBJECTS, nightly=LARGE), ids=lambda one: one.name)
 def test_an_engine_finds_the_same_states(subject: Subject) -> None:
     graph = explored(subject, NEWEST)
     found = explore(subject.model(NEWEST), [], Limits())
@@ -195,8 +199,9 @@ def test_the_errors_that_the_cases_reach(made_suite: MadeSuite) -> None:
     assert reached - {Error.NONE} == ERRORS_OF_HANDLERS
 
 
-def test_what_one_broker_can_show_of_the_weakened_rules(made_suite: MadeSuite) -> None:
-    found = scores(SUBJECTS, made_suite.runs, NEWEST, BROKER_MUTANTS)
+@pytest.mark.xdist_group("made_suite")
+def test_what_one_broker_can_show_of_the_weakened_rules(rule_scores: list[RuleScore]) -> None:
+    found = rule_scores
     mutants = {mutant.name for mutant in BROKER_MUTANTS}
     told = {one.name for one in found if one.told}
     assert told & mutants == set(TOLD_MUTANTS)

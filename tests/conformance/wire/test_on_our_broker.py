@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kspec.conformance.wire.choice.weakened import checks_told
+from kspec.conformance.wire.choice.weakened import RuleScore
 from kspec.conformance.wire.run.results import Status
 from kspec.conformance.wire.run.runner import TargetGoneError, needs_restart
 from kspec.conformance.wire.run.versions import Choice
-from kspec.spec.releases.broker import NEWEST
 from tests.conformance.conftest import MadeSuite
 from tests.conformance.wire.targets import SOON, assert_all_pass, documents, run_on
 from tests.conformance.wire.weakenings import TOLD_CHECKS, TOLD_MUTANTS
@@ -85,11 +84,11 @@ def test_a_broker_with_a_mutant_fails_the_cases_that_tell_it(tmp_path: Path, mut
 
 
 @pytest.fixture(scope="session")
-def cases_by_check(made_suite: MadeSuite) -> dict[str, list[str]]:
+def cases_by_check(made_suite: MadeSuite, rule_scores: list[RuleScore]) -> dict[str, list[str]]:
     """The cases that tell each check."""
     by_goals = {case.goals: case.name for case in made_suite.cases}
-    told = checks_told(made_suite.runs, NEWEST)
-    return {check: [by_goals[one.goals] for one in runs if one.goals] for check, runs in told.items() if runs}
+    told = {one.name: one.told for one in rule_scores if one.name in TOLD_CHECKS}
+    return {check: [by_goals[one.goals] for one in runs if one.goals] for check, runs in told.items()}
 
 
 @pytest.mark.xdist_group("made_suite")  # one process makes the suite, and finds the cases that tell them
