@@ -109,6 +109,25 @@ class Graph(NamedTuple):
         return self.book.rules_asked
 
 
+class GraphSummary(NamedTuple):
+    """The part of a graph that is remembered: its goals, and the rules that its answers depend on."""
+
+    goals: frozenset[str]
+    rules_asked: frozenset[str]
+
+
+_summaries: dict[tuple[int, int], tuple[Subject, BrokerProtocol, GraphSummary]] = {}
+"""By the identities of a subject and a protocol, which are kept beside: neither can be hashed."""
+
+
+def summary_of(subject: Subject, protocol: BrokerProtocol) -> GraphSummary:
+    """The summary of a subject's graph, which is explored if it has not been so far."""
+    key = id(subject), id(protocol)
+    if key not in _summaries:
+        explored(subject, protocol)
+    return _summaries[key][2]
+
+
 def explored(subject: Subject, protocol: BrokerProtocol) -> Graph:
     """Visit every state, level by level: so the first step that meets a goal ends a shortest run to it."""
     graph, transitions = Graph(Ways(subject.initial), {}, 0, AnswerBook(subject, protocol)), 0
@@ -119,4 +138,6 @@ def explored(subject: Subject, protocol: BrokerProtocol) -> Graph:
                 if subject.is_goal(answer.move.name):
                     graph.goals.setdefault(answer.step.goal, answer.step)
                 graph.ways.reach(state, answer.step, answer.after)
+    summary = GraphSummary(frozenset(graph.goals), graph.rules_asked)
+    _summaries[id(subject), id(protocol)] = subject, protocol, summary
     return graph._replace(transitions=transitions)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kspec.conformance.wire.choice.calls import called_functions
 from kspec.conformance.wire.choice.cover import SelectedRun, is_told
-from kspec.conformance.wire.choice.graph import explored
+from kspec.conformance.wire.choice.graph import summary_of
 from kspec.conformance.wire.model.subject import Subject
 from kspec.spec.broker.clients.session_protocol import SessionProtocol
 from kspec.spec.broker.protocol import BrokerProtocol
@@ -111,7 +111,7 @@ def scores(
 ) -> list[RuleScore]:
     """Scores of the runs for each mutant of a release's rules, and for each weakened check."""
     by_release = [one for one in chosen if one.subject.by_release]
-    asked = frozenset(rule for one in subjects if one.by_release for rule in explored(one, protocol).rules_asked)
+    asked = frozenset(rule for one in subjects if one.by_release for rule in summary_of(one, protocol).rules_asked)
     found = []
     for mutant in mutants:
         weaker = weaken(protocol, mutant)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from kspec.conformance.wire.cases.versions import runs_of_versions
-from kspec.conformance.wire.choice.graph import explored
+from kspec.conformance.wire.choice.graph import explored, summary_of
 from kspec.conformance.wire.choice.weakened import NOT_ASKED, SAME_ANSWERS, RuleScore
 from kspec.conformance.wire.model.subject import Subject
 from kspec.conformance.wire.model.subjects import SUBJECTS
@@ -95,7 +95,7 @@ def test_an_engine_finds_the_same_states(subject: Subject) -> None:
 
 def test_every_kind_of_answer_to_every_request_is_in_a_case(made_suite: MadeSuite) -> None:
     for subject in SUBJECTS:
-        goals = set(explored(subject, NEWEST).goals)
+        goals = summary_of(subject, NEWEST).goals
         met = {step.goal for one in made_suite.runs if one.subject is subject for step in one.run}
         assert {goal for goal in met if subject.is_goal(goal.partition(":")[0])} == goals
         counted = Counter(goal for one in made_suite.runs if one.subject is subject for goal in one.goals if goal in goals)
