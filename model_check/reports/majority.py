@@ -14,8 +14,8 @@ from kspec.model_check.reports.studies.study import Configuration
 from kspec.spec.broker.rules.high_watermark import advance_at_min_isr, leader_high_watermark
 from kspec.spec.controller.decisions import records_of_departure, records_of_fencing, records_of_unfencing
 from kspec.spec.controller.protocol import Controller, ControllerSettings
-from kspec.spec.controller.rules.brokers import IncarnationChange
 from kspec.spec.controller.rules.partition_change import unchanged
+from kspec.spec.messages.broker_registration import BrokerRegistrationRequest
 from kspec.spec.metadata import (
     BrokerRegistration,
     MetadataImage,
@@ -25,9 +25,10 @@ from kspec.spec.metadata import (
     replay_all,
 )
 from kspec.spec.quorum.rules.replication import majority_offset
-from kspec.spec.quorum.rules.votes import Tally, is_elected, is_up_to_date
+from kspec.spec.quorum.rules.votes import Tally, is_elected, is_up_to_date, majority_of
 from kspec.spec.releases.kraft import NEWEST
 from kspec.spec.values import (
+    NO_BROKER_EPOCH,
     NO_LEADER,
     BrokerEpoch,
     BrokerId,
@@ -164,7 +165,7 @@ class IsrRecord(NamedTuple):
         if self.leader == NO_LEADER:
             return self
         target = unchanged(self.partition)._replace(isr=self.up)
-        if self.controller.settings.eligible_leader_replicas:
+        if self.controller.protocol.elr_enabled(self.controller.settings):
             min_isr = self.controller.settings.min_isr
             target = self.controller.protocol.eligible_leaders(self.partition, target, min_isr, frozenset())
         registration = self.partition._replace(isr=target.isr, elr=target.elr, last_known_elr=target.last_known_elr)
@@ -183,12 +184,13 @@ class IsrRecord(NamedTuple):
         return self._replace(image=replay_all(self.image, records), up=self.up - {broker}).settled()
 
     def come_back(self, broker: BrokerId, is_empty: bool) -> "IsrRecord":
-        """A broker registers, after an unclean shutdown if its disk is empty, and is unfenced."""
-        image = self.image
-        known = self.controller.settings.eligible_leader_replicas
-        if is_empty and known:
-            image = replay_all(image, records_of_departure(self.controller, image, broker, IncarnationChange.UNCLEAN))
+        """A broker registers, and is unfenced. What it says of the shutdown before lies on its disk."""
         registration = self._registration(broker)
+        epoch_on_disk = NO_BROKER_EPOCH if is_empty else registration.broker_epoch
+        request = BrokerRegistrationRequest(broker, Incarnation(registration.incarnation + 1), epoch_on_disk)
+        protocol, settings = self.controller.protocol, self.controller.settings
+        departure = protocol.departure(registration, request, protocol.elr_enabled(settings))
+        image = replay_all(self.image, records_of_departure(self.controller, self.image, broker, departure))
         image = replay_all(image, records_of_unfencing(self.controller, image, registration))
         holders = self.holders - {broker} if is_empty else self.holders
         return self._replace(image=image, holders=holders, up=self.up | {broker}).settled()
@@ -227,8 +229,8 @@ ELIGIBLE = ControllerSettings(min_isr=2, eligible_leader_replicas=True)
 UNCLEAN = ControllerSettings(min_isr=1, unclean_election=True)
 
 SCHEMES = (
-    Scheme("majority, `kraft.version` 1", majority(knows_directories=True), lambda count: count // 2 + 1),
-    Scheme("majority, `kraft.version` 0", majority(knows_directories=False), lambda count: count // 2 + 1),
+    Scheme("majority, `kraft.version` 1", majority(knows_directories=True), majority_of),
+    Scheme("majority, `kraft.version` 0", majority(knows_directories=False), majority_of),
     Scheme("ISR, `min.insync.replicas` 1", isr(ISR_1), lambda count: 1),
     Scheme("ISR, `min.insync.replicas` 2", isr(ISR_2), lambda count: min(2, count)),
     Scheme("the same with eligible leader replicas", isr(ELIGIBLE), lambda count: min(2, count)),

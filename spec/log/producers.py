@@ -142,7 +142,12 @@ def check_producer_epoch(entry: ProducerEntry, batch: ProducerBatch) -> Error:
 
 def next_sequence(entry: ProducerEntry) -> int:
     """The first sequence number of a producer's next batch in its epoch. **Kafka:** `ProducerAppendInfo.inSequence`."""
-    return 0 if entry.last_sequence == LAST_SEQUENCE else entry.last_sequence + 1
+    return following_sequence(entry.last_sequence)
+
+
+def following_sequence(sequence: int) -> int:
+    """The sequence number behind another one: 0 behind the last. **Kafka:** `DefaultRecordBatch.incrementSequence`."""
+    return 0 if sequence == LAST_SEQUENCE else sequence + 1
 
 
 def check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> Error:

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from kspec.spec.log.producers import LAST_SEQUENCE
+from kspec.spec.log.producers import following_sequence
 from kspec.spec.messages.produce import ACKS_NONE
 from kspec.spec.values import LAST_PRODUCER_EPOCH, Error, ProducerEpoch, ProducerId
 
@@ -98,8 +98,8 @@ def sends_again(error: Error, retries: bool) -> bool:
 
 
 def numbered_behind(numbers: ProducerNumbers) -> ProducerNumbers:
-    """The numbers behind a record. **Kafka:** `TransactionManager.incrementSequenceNumber`, `incrementSequence`."""
-    return numbers._replace(sequence=0 if numbers.sequence == LAST_SEQUENCE else numbers.sequence + 1)
+    """The numbers behind a record. **Kafka:** `TransactionManager.incrementSequenceNumber`."""
+    return numbers._replace(sequence=following_sequence(numbers.sequence))
 
 
 def numbered_anew(numbers: ProducerNumbers, fresh: ProducerId) -> ProducerNumbers:
