@@ -173,6 +173,8 @@ NOT_ON_PROCESSES: Mapping[str, str] = {
             "late-end-of-transaction",
             "hanging-transaction",
             "verified-too-early",
+            "second-marker-of-a-fence",
+            "coordinator-ahead-of-its-log",
             "late-marker",
             "torn-transaction",
             "overtaken-commit",

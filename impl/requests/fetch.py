@@ -290,7 +290,7 @@ def _read_records(
     ends = ends_waiting(offset, end, not replica.files.in_same_segment(offset, end))
     read = ReadPartition(asked, found, piece, piece.length, counted, ends)
     if isolation_of(request) == Isolation.COMMITTED_TRANSACTIONS and piece.length:
-        read.aborted = aborted_between(replica.files.aborted(offset), offset, piece.next_offset)
+        read.aborted = aborted_between(core.protocol.transactions, replica.files.aborted(offset), offset, piece.next_offset)
     return read
 
 

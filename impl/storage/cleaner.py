@@ -18,6 +18,7 @@ from kspec.spec.log.compaction import (
 )
 from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.log.segments import LARGEST_RELATIVE_OFFSET
+from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
 from kspec.spec.releases.upkeep import NEWEST as RULES
 from kspec.spec.transactions.log.compaction import (
     CleanedBatch,
@@ -117,7 +118,7 @@ class _Transactions:
     def enter(self, segment: Segment) -> None:
         """Go on with a segment."""
         start = segment.base_offset
-        found = aborted_between(self._files.aborted(start), start, _end(self._files, segment))
+        found = aborted_between(TRANSACTIONS_NEXT, self._files.aborted(start), start, _end(self._files, segment))
         self._state = with_aborted(self._state, found)
 
     def read(self, segment: Segment, header: BatchHeader) -> CleanedBatch:

@@ -7,7 +7,7 @@ from kspec.spec.transactions.effects import AppendTransaction, CoordinatedTransa
 from kspec.spec.transactions.metadata import PREPARED, TransactionState, is_expired, with_pending
 from kspec.spec.transactions.protocol import TransactionCoordinator
 from kspec.spec.transactions.records import TransactionRecord, metadata_of
-from kspec.spec.values import Epoch, Error, Instant, Offset, TransactionalId
+from kspec.spec.values import Epoch, Error, Instant, TransactionalId
 
 
 def transaction_partition(transactional_id: TransactionalId, partitions: int) -> int:
@@ -28,18 +28,6 @@ def check_coordinates(is_loading: bool, is_loaded: bool) -> Error:
     if is_loading:
         return Error.COORDINATOR_LOAD_IN_PROGRESS
     return Error.NONE if is_loaded else Error.NOT_COORDINATOR
-
-
-def may_coordinate(read_to: Offset, committed: Offset) -> bool:
-    """Whether a log that has been read up to an offset may be acted on: all of it is committed.
-
-    Its end may have been written by the coordinator before, and be lost with this broker: a marker that is sent by a record
-    which nobody has afterwards cannot be taken back, and the next coordinator may end the transaction otherwise.
-
-    **Kafka:** `TransactionStateManager.loadTransactionMetadata`. **Departs from it:** Kafka reads to the end of the log, and
-    sends the markers at once.
-    """
-    return committed >= read_to
 
 
 def is_current_term(loaded_epoch: Epoch, leader_epoch: Epoch) -> bool:

@@ -58,6 +58,9 @@ class TransactionProtocol:
     counts_append: Callable[[int, int], bool] = coordination.is_same_coordinator
     """Whether a record that was written counts, of the coordinator epochs then and now."""
 
+    may_coordinate: Callable[[int, int], bool] = coordination.coordinates_at_once
+    """Whether a coordinator acts on its log, of the offsets up to which it has read it, and up to which it is committed."""
+
     passes_guard: Callable[[int, int], bool] = partitions.is_this_guard
     """Whether a batch is verified, by the guards of its producer and of itself."""
 
@@ -69,6 +72,12 @@ class TransactionProtocol:
 
     takes_coordinator: Callable[[int, int], bool] = partitions.is_later_coordinator
     """Whether a marker's coordinator epoch is taken, beside the last one of its producer."""
+
+    is_aborted_within: Callable[[int, int, int, int], bool] = partitions.is_aborted_within
+    """Whether a consumer has to know an aborted transaction, of its first and last offset, and of those that are read."""
+
+    ends_search: Callable[[int, int], bool] = partitions.ends_search
+    """Whether no later aborted transaction matters, of the stable offset in an entry of the index, and the last to read."""
 
     first_unstable: Callable[[tuple[Offset, ...], tuple[Offset, ...]], Offset | None] = partitions.first_unstable
     """The first unstable offset, of those where open transactions begin, and those whose end is not committed."""

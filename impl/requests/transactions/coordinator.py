@@ -45,7 +45,6 @@ from kspec.spec.transactions.loading import (
     check_coordinates,
     is_current_term,
     load_transaction,
-    may_coordinate,
     on_expiry,
 )
 from kspec.spec.transactions.markers import on_markers_answered, on_markers_lost, on_partitions_deleted
@@ -292,6 +291,7 @@ class Transactions(CoordinatorRole[LoadedTransactions, TransactionShard]):
     def all_read(self, loading: PartitionLoad[LoadedTransactions], now: Instant) -> list[Effect]:
         """All of a log has been read: it counts once all of that is committed."""
         replica = loading.replica
+        may_coordinate = self.coordinator.protocol.may_coordinate
         if loading.error is None and not may_coordinate(loading.end, replica.partition.local.high_watermark):
             replica.on_high_watermark = lambda at: self.go_on_loading(loading, at)
             return []

@@ -79,6 +79,8 @@ OF_STUDIES: Mapping[str, str] = {
     "forgotten-proposal": "forgotten-proposal",
     "fetch-before-registration": "fetch-before-registration",
     "second-copy": "second-copy-of-a-proposal",
+    "second-marker": "second-marker-of-a-fence",
+    "uncommitted-end": "coordinator-ahead-of-its-log",
 }
 """The findings that a study tells."""
 

@@ -71,6 +71,7 @@ BUDGETS = (
     "disconnects",
     "timeouts",
     "moves",
+    "uncommitted_loads",
     "refusals",
     "unknown_appends",
     "late_markers",
@@ -84,7 +85,8 @@ Values = dict[Slot, Any]
 
 class IdSlots(NamedTuple):
     """The slots of one transactional id: what its coordinator knows, the record that is being written, the last one that is
-    committed, and the markers to partitions. `producers` are those who have the id.
+    committed, and the markers to partitions. `producers` are those who have the id. `unsure`: the record behind the
+    committed one by which a broker coordinates, if such a one may be lost.
     """
 
     transactional_id: TransactionalId
@@ -96,6 +98,7 @@ class IdSlots(NamedTuple):
     log: Slot
     marker: dict[int, Slot]
     late_marker: dict[int, Slot]
+    unsure: Slot | None
 
 
 class Slots(NamedTuple):
@@ -214,6 +217,9 @@ class Board:
             ),
             marker={one: self._optional(f"marker {one}", SentMarker, key, COORDINATOR) for one in self.partitions},
             late_marker={one: self._optional(f"lateMarker {one}", SentMarker, key, COORDINATOR) for one in late},
+            unsure=self._optional("unsure", TransactionRecord, key, COORDINATOR)
+            if parameters["uncommitted_loads"]
+            else None,
         )
 
     # ---- the coordinator's effects

@@ -33,7 +33,7 @@ from kspec.spec.transactions.ending import handle_end_txn, on_timeout
 from kspec.spec.transactions.loading import load_transaction
 from kspec.spec.transactions.markers import on_markers_answered
 from kspec.spec.transactions.producers import handle_init_producer_id
-from kspec.spec.transactions.records import record_of
+from kspec.spec.transactions.records import TransactionRecord, record_of
 from kspec.spec.transactions.refusals import refuse
 from kspec.spec.values import Epoch, Error, RequestNumber
 
@@ -53,6 +53,8 @@ def add_coordinator(board: Board) -> None:
         if board.parameters["moves"]:
             for kept in (False, True):
                 _add_move(board, own, kept)
+        if own.unsure is not None:
+            _add_uncommitted_load(board, own, own.unsure)
 
 
 def add_action(
@@ -114,7 +116,7 @@ def _add_append(board: Board, own: IdSlots, name: str, error: Error, what: str, 
         for one in left:
             values[one] -= 1
         if error in (Error.NONE, Error.REQUEST_TIMED_OUT):
-            values[own.log] = record_of(append.target, board.level)
+            commit(values, own, record_of(append.target, board.level))
         values[own.append] = None
         board.take(values, own, on_appended(board.coordinator, values[own.coordinator], append, error, NOW))
         return True
@@ -124,7 +126,7 @@ def _add_append(board: Board, own: IdSlots, name: str, error: Error, what: str, 
         name,
         own.arguments,
         appended,
-        [*board.of_coordinator(own), own.log, *left],
+        [*board.of_coordinator(own), *log_of(own), *left],
         Note(COORDINATOR, what),
         own.append,
     )
@@ -157,17 +159,57 @@ def _add_move(board: Board, own: IdSlots, kept: bool) -> None:
         if not values[left] or (kept and append is None):
             return False
         values[left] -= 1
-        if kept and append is not None:
-            values[own.log] = record_of(append.target, board.level)
-        values[own.append] = None
-        _refuse_waiting(board, own, values)
-        epoch = Epoch(values[own.coordinator].coordinator_epoch + 1)
-        board.take(values, own, load_transaction(own.transactional_id, values[own.log], epoch, NOW))
+        commit(values, own, record_of(append.target, board.level) if kept and append is not None else values[own.log])
+        _take_over(board, own, values, values[own.log])
         return True
 
     event = Note(COORDINATOR, "another broker becomes the coordinator")
-    changed = [*board.of_coordinator(own), own.log, left]
+    changed = [*board.of_coordinator(own), *log_of(own), left]
     add_action(board, "MoveCoordinator", {**own.arguments, "kept": int(kept)}, move, changed, event, own.coordinator)
+
+
+def _take_over(board: Board, own: IdSlots, values: Values, record: TransactionRecord | None) -> None:
+    """Another broker coordinates by a record. Whoever waits for the one before is told that it coordinates no more."""
+    values[own.append] = None
+    _refuse_waiting(board, own, values)
+    epoch = Epoch(values[own.coordinator].coordinator_epoch + 1)
+    board.take(values, own, load_transaction(own.transactional_id, record, epoch, NOW))
+
+
+def _add_uncommitted_load(board: Board, own: IdSlots, unsure: Slot) -> None:
+    """Another broker coordinates by the record under way, which it has, and not all that are in sync."""
+    left = board.slots.left["uncommitted_loads"]
+
+    def load(values: Values) -> bool:
+        append: AppendTransaction | None = values[own.append]
+        if not values[left] or append is None or not board.protocol.may_coordinate(1, 0):
+            return False
+        values[left] -= 1
+        values[unsure] = record_of(append.target, board.level)
+        _take_over(board, own, values, values[unsure])
+        return True
+
+    def have(values: Values) -> bool:
+        commit(values, own, values[unsure])
+        return True
+
+    event = Note(COORDINATOR, "another broker coordinates, by a record that is not committed")
+    changed = [*board.of_coordinator(own), *log_of(own), left]
+    add_action(board, "LoadUncommitted", own.arguments, load, changed, event, own.append)
+    event = Note(COORDINATOR, "the record by which the broker coordinates is committed")
+    add_action(board, "CommitLoaded", own.arguments, have, log_of(own), event, unsure)
+
+
+def log_of(own: IdSlots) -> list[Slot]:
+    """The slots of the log of a transactional id."""
+    return [own.log] if own.unsure is None else [own.log, own.unsure]
+
+
+def commit(values: Values, own: IdSlots, record: TransactionRecord | None) -> None:
+    """A record is committed, or the last one that is: what was behind it is over or lost."""
+    values[own.log] = record
+    if own.unsure is not None:
+        values[own.unsure] = None
 
 
 def _refuse_waiting(board: Board, own: IdSlots, values: Values) -> None:

@@ -19,6 +19,7 @@ from kspec.spec.values import LAST_PRODUCER_EPOCH, Error, Offset
 FENCED = (Error.PRODUCER_FENCED, Error.INVALID_PRODUCER_EPOCH)
 """The errors by which a producer learns that it is fenced."""
 
+START = Offset(0)
 ASKED_TO_COMMIT = (Wish.COMMIT, Wish.COMMITTED)
 
 
@@ -29,7 +30,8 @@ def add_properties(board: Board) -> None:
     producers = list(slots.producer.items())
 
     def reads_only_committed(log: PartitionLog, *states: TransactionalProducer) -> bool:
-        return all(wish_for(one, states) in ASKED_TO_COMMIT for one in readable(board.protocol, log))
+        read = {one for start in range(log.end) for one in readable(board.protocol, log, Offset(start))}
+        return all(wish_for(one, states) in ASKED_TO_COMMIT for one in read)
 
     def keeps_committed(log: PartitionLog, *states: TransactionalProducer) -> bool:
         return all(wish_for(one, states) != Wish.COMMITTED for one in ended(log, committed=False))
@@ -170,12 +172,12 @@ def wish_for(record: RecordOf, states: tuple[TransactionalProducer, ...]) -> Wis
     return states[record.producer - 1].wishes[record.transaction - 1]
 
 
-def readable(protocol: TransactionProtocol, log: PartitionLog) -> tuple[RecordOf, ...]:
-    """The records that a consumer gets which reads what is committed, from the start."""
+def readable(protocol: TransactionProtocol, log: PartitionLog, start: Offset = START) -> tuple[RecordOf, ...]:
+    """The records that a consumer gets which reads what is committed, from an offset on."""
     stable = last_stable_offset(protocol, log.transactions, Offset(0), log.end)
-    aborted = aborted_between(log.transactions.aborted, Offset(0), stable)
+    aborted = aborted_between(protocol, log.transactions.aborted, start, stable)
     known = dict(log.placed())
-    return tuple(known[one.batch.base_offset] for one in committed_batches(log.entries[:stable], aborted))
+    return tuple(known[one.batch.base_offset] for one in committed_batches(log.entries[start:stable], aborted))
 
 
 def ended(log: PartitionLog, committed: bool) -> tuple[RecordOf, ...]:

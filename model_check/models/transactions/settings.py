@@ -24,6 +24,9 @@ PARAMETERS = (
     Parameter("disconnects", 0, "how often a connection may break, with a request or its answer", minimum=0),
     Parameter("timeouts", 0, "how often a transaction may take too long", minimum=0),
     Parameter("moves", 0, "how often another broker becomes the coordinator", minimum=0),
+    Parameter(
+        "uncommitted_loads", 0, "how often another broker may coordinate by a record that is not committed", minimum=0
+    ),
     Parameter("refusals", 0, "how often the log of the coordinator may refuse a record", minimum=0),
     Parameter("unknown_appends", 0, "how often a record may be committed after the coordinator has given it up", minimum=0),
     Parameter("late_markers", 0, "how many markers may arrive, or be answered, late", minimum=0),

@@ -6,8 +6,18 @@ from kspec.model_check.reports.studies.study import Configuration, Study
 from kspec.spec.coordinator.offsets import check_before_verification, check_txn_commit
 from kspec.spec.transactions.adding import check_adds
 from kspec.spec.transactions.ending import is_repeated_end
-from kspec.spec.transactions.rules.coordination import bumps_from_epoch, is_fenced_by_abort, rotates_always
-from kspec.spec.transactions.rules.partitions import ends_earlier, is_this_guard, verified_at_first
+from kspec.spec.transactions.rules.coordination import (
+    bumps_from_epoch,
+    coordinates_what_is_committed,
+    is_fenced_by_abort,
+    rotates_always,
+)
+from kspec.spec.transactions.rules.partitions import (
+    ends_earlier,
+    is_this_guard,
+    keeps_guard_of_later,
+    verified_at_first,
+)
 
 MODEL = "transactions"
 LATE: dict[str, Any] = {"late_requests": 1}
@@ -17,6 +27,8 @@ VERSION_2: dict[str, Any] = {"transaction_version": "2"}
 ABA: dict[str, Any] = {**PLAIN, **LATE, "disconnects": 1}
 TWO_PARTITIONS: dict[str, Any] = {"topic_partitions": 2}
 LAST_EPOCH: dict[str, Any] = {"first_epoch": 32766}
+UNSURE: dict[str, Any] = {"uncommitted_loads": 1, "moves": 1, "transactions": 1, "timeouts": 1}
+FENCE: dict[str, Any] = {"producers": 2, "late_markers": 1, "transactions": 1}
 PROCESSES: dict[str, Any] = {"inputs": 1, "producers": 2, "own_ids": True, "rebalances": 1, "transactions": 1}
 
 TRANSACTION_STUDIES = (
@@ -95,6 +107,28 @@ TRANSACTION_STUDIES = (
         repaired=Configuration(MODEL, ABA),
     ),
     Study(
+        name="second-marker-of-a-fence",
+        title="The second marker of a fence ends the verification of who has fenced",
+        summary="the first record of a producer is refused with a fatal error, though nobody has fenced it",
+        reference="Kafka 4.4; our repair",
+        setup=(
+            "Two producers with one transactional id, version 2. The second one fences the first: the marker has the epoch"
+            " after that of the first, and the second producer gets the one behind that. A coordinator that loses the"
+            " connection to a leader sends its marker again."
+        ),
+        failing=Configuration(MODEL, {"mutant": "guard-of-equal-epoch", **FENCE}),
+        invariant="FailsIfFenced",
+        outcome=(
+            "The second producer has its epoch and writes its first record, whose verification begins. The copy of the"
+            " marker arrives. Its epoch is that of the log, and no transaction is open, so the leader takes it for a"
+            " repetition and appends it. It also takes it for the end of what is being verified, since the epochs differ:"
+            " the record is refused with `INVALID_TXN_STATE`, and the producer fails."
+        ),
+        rules=(keeps_guard_of_later,),
+        repair="The marker of any earlier epoch leaves a verification, as it ends another transaction.",
+        repaired=Configuration(MODEL, FENCE),
+    ),
+    Study(
         name="late-marker",
         title="A late marker ends the next transaction in one partition",
         summary="a marker is written twice, and its second copy ends what has begun since",
@@ -142,6 +176,27 @@ TRANSACTION_STUDIES = (
             " transaction which is open."
         ),
         repaired=Configuration(MODEL, {**VERSION_2, **TWO_PARTITIONS, "late_markers": 1}),
+    ),
+    Study(
+        name="coordinator-ahead-of-its-log",
+        title="A coordinator acts on a record that is lost",
+        summary="a transaction is aborted in its partitions, and afterwards its producer is told that it is committed",
+        reference="Kafka 4.4; our repair",
+        setup=(
+            "One producer, one partition, version 2, Kafka 4.4. The log of the coordinator has replicas. A record that is"
+            " not committed is on some of those that are in sync, and so on some of those that may lead next."
+        ),
+        failing=Configuration(MODEL, {"release": "4.3", **UNSURE}),
+        invariant="CommittedIsKept",
+        outcome=(
+            "The transaction has taken too long, and its abort is written. Before that is committed the coordinator stops."
+            " The next one has the record, loads its log to the end, and sends the markers at once. It is lost, too, before"
+            " anybody else has the record. The third one knows of an open transaction. Its producer commits, and is told"
+            " that it is committed; the marker of the abort is in the partition since long."
+        ),
+        rules=(coordinates_what_is_committed,),
+        repair="A coordinator that has loaded its log waits until all of that is committed, before it acts or answers.",
+        repaired=Configuration(MODEL, {"release": "next", **UNSURE}),
     ),
     Study(
         name="overtaken-commit",

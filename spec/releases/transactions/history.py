@@ -66,8 +66,15 @@ TRANSACTIONS_4_3 = replace(
 )
 """4.3 and 4.4: a producer gets another id also if its last epoch is fenced (KAFKA-20090)."""
 
-TRANSACTIONS_NEXT = replace(TRANSACTIONS_4_3, name="next", overtaken_commit=coordination.is_fenced_by_abort)
-"""The newest with a known defect repaired: who commits what the coordinator has aborted is fenced (KAFKA-20785)."""
+TRANSACTIONS_NEXT = replace(
+    TRANSACTIONS_4_3,
+    name="next",
+    overtaken_commit=coordination.is_fenced_by_abort,
+    keeps_guard=partitions.keeps_guard_of_later,
+    may_coordinate=coordination.coordinates_what_is_committed,
+)
+"""The newest with known defects repaired: who commits what the coordinator has aborted is fenced (KAFKA-20785), a marker
+that is repeated leaves the verification of a later producer, and a coordinator acts on its log once that is committed."""
 
 TRANSACTION_RELEASES: tuple[TransactionProtocol, ...] = tuple(
     release for name, release in vars().items() if name.startswith("TRANSACTIONS_")

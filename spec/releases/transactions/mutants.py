@@ -60,6 +60,16 @@ def stable_when_ended(ongoing: tuple[Offset, ...], unreplicated: tuple[Offset, .
     return min(ongoing, default=None)
 
 
+def is_aborted_since(first: int, last: int, fetched: int, end: int) -> bool:
+    """A consumer is told of aborted transactions alone that begin where it reads."""
+    return fetched <= first < end
+
+
+def ends_at_once(stable: int, end: int) -> bool:
+    """The first aborted transaction that is found is the only one."""
+    return True
+
+
 TRANSACTION_MUTANTS = (
     Mutant(
         "late-end-counts",
@@ -91,6 +101,12 @@ TRANSACTION_MUTANTS = (
         "a late answer of an earlier coordinator epoch ends the sending of markers (KAFKA-16352)",
     ),
     Mutant("pending-last", "pending_first", False, "a pending step is looked at last (KAFKA-18464, KAFKA-18660)"),
+    Mutant(
+        "acts-before-committed",
+        "may_coordinate",
+        coordination.coordinates_at_once,
+        "a coordinator acts on records of its log that are not committed",
+    ),
     Mutant("stale-append-counts", "counts_append", counts_any_append, "a record of an earlier coordinator epoch counts"),
     Mutant(
         "overtaken-commit-invalid",
@@ -101,6 +117,12 @@ TRANSACTION_MUTANTS = (
     Mutant("nothing-verified", "is_verified", partitions.never_verified, "a late batch begins a transaction (KIP-890)"),
     Mutant("any-guard", "passes_guard", any_guard, "a batch that was verified before counts as verified (KAFKA-14884)"),
     Mutant("guard-dropped", "keeps_guard", drops_guard, "the marker of one transaction ends the verification of the next"),
+    Mutant(
+        "guard-of-equal-epoch",
+        "keeps_guard",
+        partitions.keeps_guard,
+        "a marker that is repeated ends the verification of a producer that has fenced another one",
+    ),
     Mutant("begins-anywhere", "begins", begins_anywhere, "a transaction begins with a later batch (KAFKA-14920)"),
     Mutant(
         "guard-before-epoch", "epoch_before_guard", False, "a batch of an earlier epoch counts as unverified (KAFKA-19690)"
@@ -111,6 +133,13 @@ TRANSACTION_MUTANTS = (
     ),
     Mutant("marker-strictly-later", "takes_marker", takes_later_marker, "a marker is not taken twice (KAFKA-19999)"),
     Mutant("any-coordinator", "takes_coordinator", takes_any_coordinator, "a marker of an earlier coordinator is taken"),
+    Mutant(
+        "aborted-begun-before",
+        "is_aborted_within",
+        is_aborted_since,
+        "consumers are not told of aborted transactions that begin before the records which they fetch",
+    ),
+    Mutant("aborted-first-alone", "ends_search", ends_at_once, "consumers are told of one aborted transaction alone"),
     Mutant("stable-though-open", "first_unstable", stable_though_open, "consumers read what is not decided"),
     Mutant("stable-when-ended", "first_unstable", stable_when_ended, "consumers read ends that are not committed"),
 )

@@ -37,7 +37,7 @@ def last_stable_offset(
 
 
 def aborted_between(
-    aborted: Iterable[AbortedTransaction], fetch_offset: Offset, upper_bound: Offset
+    protocol: TransactionProtocol, aborted: Iterable[AbortedTransaction], fetch_offset: Offset, upper_bound: Offset
 ) -> tuple[AbortedTransaction, ...]:
     """The aborted transactions that a consumer has to know for the records between two offsets, the second exclusive.
 
@@ -47,9 +47,9 @@ def aborted_between(
     """
     found = []
     for one in aborted:
-        if one.last_offset >= fetch_offset and one.first_offset < upper_bound:
+        if protocol.is_aborted_within(one.first_offset, one.last_offset, fetch_offset, upper_bound):
             found.append(one)
-        if one.last_stable_offset >= upper_bound:
+        if protocol.ends_search(one.last_stable_offset, upper_bound):
             break
     return tuple(found)
 

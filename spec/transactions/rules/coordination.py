@@ -111,6 +111,25 @@ def forgets_by_epoch(answered_epoch: int, sent_epoch: int) -> bool:
     return answered_epoch == sent_epoch
 
 
+def coordinates_at_once(read_to: int, committed: int) -> bool:
+    """Whether a log that has been read up to an offset may be acted on: at once, whatever of it is committed.
+
+    **Kafka:** `TransactionStateManager.loadTransactionMetadata`.
+    """
+    return True
+
+
+def coordinates_what_is_committed(read_to: int, committed: int) -> bool:
+    """As `coordinates_at_once`, but all of it must be committed.
+
+    Its end may have been written by the coordinator before, and be lost with this broker: a marker that is sent by a record
+    which nobody has afterwards cannot be taken back, and the next coordinator may end the transaction otherwise.
+
+    **Kafka:** no release.
+    """
+    return committed >= read_to
+
+
 def is_same_coordinator(written_epoch: int, epoch: int) -> bool:
     """Whether a record that has been written counts, of the coordinator epochs when it was written and now.
 

@@ -32,6 +32,14 @@ def keeps_guard(bumps_epoch: bool, is_marker: bool, epoch: int, guard_epoch: int
     return bumps_epoch and is_marker and epoch == guard_epoch
 
 
+def keeps_guard_of_later(bumps_epoch: bool, is_marker: bool, epoch: int, guard_epoch: int) -> bool:
+    """As `keeps_guard`, but a verification goes on after the marker of any earlier epoch: a fence raises the epoch twice.
+
+    **Kafka:** no release.
+    """
+    return is_marker and (epoch < guard_epoch or keeps_guard(bumps_epoch, is_marker, epoch, guard_epoch))
+
+
 def is_lowest(first_sequence: int, lowest: int) -> bool:
     """Whether a batch may be the first of its transaction, by the lowest sequence number that was to be verified.
 
@@ -68,6 +76,23 @@ def is_later_coordinator(coordinator_epoch: int, known: int) -> bool:
     **Kafka:** `ProducerAppendInfo.checkCoordinatorEpoch`.
     """
     return coordinator_epoch >= known
+
+
+def is_aborted_within(first: int, last: int, fetched: int, end: int) -> bool:
+    """Whether a consumer has to know an aborted transaction, of its first and last offset, to read between two.
+
+    **Kafka:** `TransactionIndex.collectAbortedTxns`.
+    """
+    return last >= fetched and first < end
+
+
+def ends_search(stable: int, end: int) -> bool:
+    """Whether no aborted transaction behind an entry of the index is about records below `end`: the log was stable up to
+    there, when the entry was written.
+
+    **Kafka:** `TransactionIndex.collectAbortedTxns`.
+    """
+    return stable >= end
 
 
 def first_unstable(ongoing: tuple[Offset, ...], unreplicated: tuple[Offset, ...]) -> Offset | None:

@@ -11,6 +11,7 @@ from kspec.impl.records.record import new_batch
 from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles
 from kspec.impl.storage.index import ABORTED
 from kspec.spec.log.batch import EndMarker
+from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
 from kspec.spec.transactions.log.partition import AbortedTransaction, OpenTransaction
 from kspec.spec.transactions.log.reading import aborted_between
 from kspec.spec.values import Epoch, Offset, ProducerEpoch, ProducerId, TimestampMs
@@ -100,8 +101,8 @@ def test_what_is_aborted_is_noted_in_the_segment_of_its_marker() -> None:
         assert writer.disk.exists(path) == bool(within)
         if within:
             assert list(ABORTED.iter_unpack(writer.disk.read_file(path))) == [(0, *one) for one in within]
-    assert aborted_between(files.aborted(Offset(2)), Offset(2), Offset(4)) == (EXPECTED[0],)
-    assert aborted_between(files.aborted(Offset(7)), Offset(7), Offset(20)) == (EXPECTED[1],)
+    assert aborted_between(TRANSACTIONS_NEXT, files.aborted(Offset(2)), Offset(2), Offset(4)) == (EXPECTED[0],)
+    assert aborted_between(TRANSACTIONS_NEXT, files.aborted(Offset(7)), Offset(7), Offset(20)) == (EXPECTED[1],)
 
 
 @pytest.mark.parametrize("clean", [True, False])

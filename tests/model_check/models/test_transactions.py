@@ -20,6 +20,7 @@ from kspec.model_check.reports.catalogues.transactions import (
 )
 
 PLAIN: dict[str, Any] = {"transaction_version": "0"}
+UNSURE: dict[str, Any] = {"uncommitted_loads": 1, "moves": 1, "transactions": 1, "timeouts": 1}
 COUNTS: list[tuple[dict[str, Any], int, int]] = [
     ({}, 90, 121),
     (PLAIN, 225, 288),
@@ -27,9 +28,12 @@ COUNTS: list[tuple[dict[str, Any], int, int]] = [
     ({"late_requests": 1, "disconnects": 1, "timeouts": 1}, 14_384, 34_214),
     ({"producers": 2, "transactions": 1, "moves": 1}, 15_641, 34_460),
     ({"late_markers": 1, "moves": 1}, 2_855, 5_416),
+    ({"producers": 2, "late_markers": 1, "transactions": 1}, 7_162, 16_812),
+    ({**PLAIN, "producers": 2, "late_markers": 1, "transactions": 1}, 17_712, 42_576),
     ({"refusals": 1, "unknown_appends": 1, "moves": 1, "disconnects": 1}, 10_361, 22_036),
     ({"topic_partitions": 2, "moves": 1, "late_markers": 1, "transactions": 1}, 2_113, 4_570),
     ({"leader_changes": 1, "late_requests": 2}, 19_888, 46_968),
+    ({**UNSURE, "topic_partitions": 2}, 1_989, 3_646),
     ({"first_epoch": 32766, "timeouts": 2}, 527, 825),
     ({**PLAIN, "late_requests": 1, "transactions": 1}, 613, 1_044),
     ({"inputs": 1}, 176, 253),
@@ -69,6 +73,20 @@ def test_a_late_end_ends_a_later_transaction_before_version_2(version: str) -> N
 def test_before_version_2_a_late_marker_does_as_well() -> None:
     assert violations({**PLAIN, "late_markers": 1}, "OnlyCommittedIsRead") == {"OnlyCommittedIsRead": 23}
     assert violations({**PLAIN, "late_markers": 1, "topic_partitions": 2}, "OneEnd") == {"OneEnd": 36}
+
+
+def test_a_second_marker_of_a_fence_refuses_the_next_producer_up_to_4_4() -> None:
+    bounds = {"producers": 2, "late_markers": 1, "transactions": 1}
+    assert violations({**bounds, **PLAIN, "release": "4.3"}, "FailsIfFenced") == {"FailsIfFenced": 26}
+    assert violations({**bounds, "mutant": "guard-of-equal-epoch"}, "FailsIfFenced") == {"FailsIfFenced": 23}
+
+
+def test_a_coordinator_that_acts_on_what_is_not_committed_loses_what_it_has_promised() -> None:
+    for level, found in (("2", {"CommittedIsKept": 17}), ("1", {"CommittedIsKept": 20})):
+        assert violations({**UNSURE, "transaction_version": level, "release": "4.3"}, "CommittedIsKept") == found
+    assert violations({**UNSURE, "topic_partitions": 2, "release": "4.3"}, "OneEnd") == {"OneEnd": 22}
+    without_time = {**UNSURE, "timeouts": 0, "release": "4.3"}
+    assert violations(without_time, "OpenIsKnown") == {"OpenIsKnown": 12}, "a transaction hangs"
 
 
 @pytest.mark.parametrize(("setting", "steps"), [("unnamed_members", 39), ("unstable_reads", 39)])

@@ -9,9 +9,10 @@ from kspec.spec.messages.transactions.list_transactions import ListTransactionsR
 from kspec.spec.step import Step
 from kspec.spec.transactions.administration import describe_transaction, list_transactions
 from kspec.spec.transactions.effects import CoordinatedTransaction, TransactionStep
-from kspec.spec.transactions.loading import is_current_term, may_coordinate
+from kspec.spec.transactions.loading import is_current_term
 from kspec.spec.transactions.producers import needs_fresh_id, takes_fresh_id
 from kspec.spec.transactions.refusals import check_transactional_id
+from kspec.spec.transactions.rules.coordination import coordinates_at_once, coordinates_what_is_committed
 from kspec.spec.values import (
     LAST_PRODUCER_EPOCH,
     Epoch,
@@ -129,8 +130,9 @@ def test_ids_are_at_hand_or_not() -> None:
 
 
 def test_a_log_is_acted_on_once_all_that_was_read_is_committed() -> None:
-    assert may_coordinate(Offset(3), Offset(3))
-    assert not may_coordinate(Offset(4), Offset(3))
+    assert coordinates_what_is_committed(Offset(3), Offset(3))
+    assert not coordinates_what_is_committed(Offset(4), Offset(3))
+    assert coordinates_at_once(Offset(4), Offset(3)), "up to 4.4"
 
 
 def test_what_was_loaded_counts_in_its_epoch() -> None:

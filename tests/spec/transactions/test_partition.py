@@ -81,7 +81,7 @@ class Leader:
     def read(self) -> list[int]:
         """The offsets of the batches that a consumer returns that reads from the start what is committed."""
         bound = Offset(self.stable())
-        aborted = aborted_between(self.state.aborted, START, bound)
+        aborted = aborted_between(self.protocol, self.state.aborted, START, bound)
         return [one.batch.base_offset for one in committed_batches(tuple(self.log[:bound]), aborted)]
 
 
@@ -115,8 +115,8 @@ def test_only_the_index_up_to_the_bound_is_searched() -> None:
     for number in range(3):
         leader.write(batch(ONE, 0, epoch=number))
         leader.mark(ONE, committed=False, epoch=number + 1)
-    assert len(aborted_between(leader.state.aborted, START, Offset(2))) == 1
-    assert len(aborted_between(leader.state.aborted, Offset(2), Offset(6))) == 2
+    assert len(aborted_between(leader.protocol, leader.state.aborted, START, Offset(2))) == 1
+    assert len(aborted_between(leader.protocol, leader.state.aborted, Offset(2), Offset(6))) == 2
     leader.state = on_high_watermark(leader.state, leader.end)
     assert (leader.stable(), leader.read()) == (6, [])
 

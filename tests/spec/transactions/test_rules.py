@@ -25,6 +25,18 @@ def test_a_guard_outlives_the_marker_of_the_transaction_before() -> None:
     assert not partitions.keeps_guard(bumps_epoch=False, is_marker=True, epoch=1, guard_epoch=1)
 
 
+def test_a_guard_outlives_the_markers_of_earlier_epochs_too() -> None:
+    keeps = partitions.keeps_guard_of_later
+    assert keeps(bumps_epoch=True, is_marker=True, epoch=1, guard_epoch=2)
+    assert keeps(bumps_epoch=False, is_marker=True, epoch=1, guard_epoch=2)
+    assert keeps(bumps_epoch=True, is_marker=True, epoch=1, guard_epoch=1)
+    assert not keeps(bumps_epoch=False, is_marker=True, epoch=1, guard_epoch=1), (
+        "before version 2 it may be this transaction's"
+    )
+    assert not keeps(bumps_epoch=True, is_marker=True, epoch=2, guard_epoch=1)
+    assert not keeps(bumps_epoch=True, is_marker=False, epoch=1, guard_epoch=2)
+
+
 def test_the_lowest_sequence_number_begins() -> None:
     assert partitions.is_lowest(0, 0)
     assert not partitions.is_lowest(1, 0)

@@ -456,7 +456,8 @@ def _read(name: str, words: str, place: Callable[[Led], Offset | None], committe
         request = FetchRequest(CONSUMER, position, read_committed=committed, has_client_metadata=True)
         step = handle_fetch(broker(protocol), state.partition, request, MonotonicMs(0))
         answer = reply_of(step.effects, FetchResponse)
-        constraints = (*_fetch_constraints(state.partition, answer), *_aborted_told(state.partition, answer, committed))
+        told = _aborted_told(protocol, state.partition, answer, committed)
+        constraints = (*_fetch_constraints(state.partition, answer), *told)
         last = [one.producer_id for one in state.partition.transactions.ongoing]
         outcome = outcome_of(answer.error, f"{len(answer.records)} records, {len(last)} open")
         sent = fetch(offset, versions=since(4), isolation_level=int(committed))
@@ -484,7 +485,9 @@ def _fetch_constraints(partition: Led, answer: FetchResponse) -> tuple[Constrain
     )
 
 
-def _aborted_told(partition: Led, answer: FetchResponse, committed: bool) -> tuple[Constraint, ...]:
+def _aborted_told(
+    protocol: BrokerProtocol, partition: Led, answer: FetchResponse, committed: bool
+) -> tuple[Constraint, ...]:
     """Constraints on the list of aborted transactions.
 
     It has all that concern the records. Kafka names those, too, that begin behind them.
@@ -494,10 +497,10 @@ def _aborted_told(partition: Led, answer: FetchResponse, committed: bool) -> tup
         return ()
     if not committed:
         return (equals(listed, None),)
-    known = partition.transactions.aborted
+    rules, known = protocol.transactions, partition.transactions.aborted
     end = Offset(answer.base_offset + len(answer.records))
-    needed = aborted_between(known, answer.base_offset, end) if answer.records else ()
-    more = aborted_between(known, answer.base_offset, partition.local.log.end_offset) if answer.records else ()
+    needed = aborted_between(rules, known, answer.base_offset, end) if answer.records else ()
+    more = aborted_between(rules, known, answer.base_offset, partition.local.log.end_offset) if answer.records else ()
     reason = "it may name transactions that begin behind the records" if len(more) > len(needed) else ""
     counts = tuple(dict.fromkeys((len(needed), len(more))))
     found: list[Constraint] = [AllowedValues(f"{listed}[#]", counts, reason)]
