@@ -197,8 +197,12 @@ REASONS: dict[str, str] = {
     "end-of-later-epoch": "no producer has a later epoch than its coordinator.",
     "nobody-named": "no producer here says who it was.",
     "any-guard": "in version 2 a late batch has an earlier epoch.",
-    "guard-dropped": "a record is told INVALID_TXN_STATE, as it may be in `next`, too.",
-    "guard-before-epoch": "a record is told INVALID_TXN_STATE, as it may be in `next`, too.",
+    "guard-before-epoch": "a producer that is fenced must write just then, and be told the wrong error.",
+    "guard-of-equal-epoch": "the marker of a fence must come twice while the first record of the next producer is verified.",
+    "acts-before-committed": (
+        "a coordinator must stop just before a record is committed, and the next one must be lost before that; a test has"
+        " these steps (`tests/trials/simulated/transactions/test_loading.py`)."
+    ),
     "begins-anywhere": "a producer here has one batch under way.",
     "any-coordinator": "in version 2 the epoch of a late marker is refused before.",
     "stable-when-ended": "what is decided is read, a little before all replicas know of it.",

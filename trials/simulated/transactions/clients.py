@@ -22,13 +22,18 @@ TRANSACTION_KEY, TRANSACTIONAL = 1, 0x10
 COMMITS = 0.7
 """The share of transactions that their producer commits."""
 
+WRITES_AGAIN = 0.3
+"""The share of transactions with two batches in a partition."""
+
 TIMEOUT_MS = 4_000
 """The time for a transaction, after which its coordinator aborts it."""
 
 STANDS_STILL, STILL_MS = 0.04, TIMEOUT_MS + 2_000
 """The share of batches before which a producer stands still for longer than its transaction may take, and for how long."""
 
-MOST_BYTES = 1 << 20
+MOST_BYTES, FEW_BYTES, READS_FEW = 1 << 20, 1, 0.5
+"""Bytes of a fetch at most: of one batch, which may be in the middle of a transaction, in this share of all fetches."""
+
 READ_COMMITTED = 1
 
 
@@ -90,7 +95,7 @@ class SimulatedTransactionClient(SimClient):
 
 
 class SimulatedTransactionProducer(SimulatedTransactionClient):
-    """A producer that writes a batch to each partition in a transaction, and commits it, or aborts it.
+    """A producer that writes a batch or two to each partition in a transaction, and commits it, or aborts it.
 
     When it can do nothing more, it begins anew, as a program that is started again.
     """
@@ -136,13 +141,14 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
 
     # ---- records
 
-    def _write(self, partition: int) -> None:
-        """Write to a partition, and then to the next; after the last one the transaction ends."""
+    def _write(self, partition: int, sequence: int = 0) -> None:
+        """Write to a partition, perhaps once more, and then to the next; after the last one the transaction ends."""
         if partition == self.partitions:
             self._end(self.random.random() < COMMITS)
             return
         assert self.transaction is not None
-        values = [TransactionValue(self.transaction, place) for place in range(self.random.randint(1, 2))]
+        count = self.random.randint(1, 2)
+        values = [TransactionValue(self.transaction, place) for place in range(sequence, sequence + count)]
         now_ms = self.clock.now_ms
         for value in values:
             self._history.send(partition, value)
@@ -153,7 +159,7 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
                 attributes=TRANSACTIONAL,
                 producer_id=self._producer_id,
                 producer_epoch=self._epoch,
-                base_sequence=0,
+                base_sequence=sequence,
             )
             data = [Message(index=partition, records=records)]
             topic = Message(name=self.topic, topic_id=self.topic_id, partition_data=data)
@@ -168,11 +174,14 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
                 base = answer.responses[0].partition_responses[0].base_offset
                 for place, value in enumerate(values):
                     self._history.acknowledge(partition, Offset(base + place), value)
-                self._write(partition + 1)
+                if not sequence and self.random.random() < WRITES_AGAIN:
+                    self._write(partition, count)
+                else:
+                    self._write(partition + 1)
             elif meaning == ErrorMeaning.ABORT:
                 self._end(committed=False)
             else:
-                self._begin_anew(error)
+                self._fail(error)
 
         def send() -> None:
             self.ask_leader(partition, "Produce", make, take)
@@ -206,14 +215,15 @@ class SimulatedTransactionProducer(SimulatedTransactionClient):
                 self._over()
             elif meaning == ErrorMeaning.ABORT and committed:
                 self._end(committed=False)
-            elif error == Error.PRODUCER_FENCED:
-                self._begin_anew(error)
             else:
-                raise BrokenPromiseError("FailsIfFenced", f"{self._name} of {self.node_id} is told {error.name} at its end")
+                self._fail(error)
 
         self.ask_coordinator(self._name, "EndTxn", message, take)
 
-    def _begin_anew(self, error: Error) -> None:
+    def _fail(self, error: Error) -> None:
+        """Begin anew, as a program that is started again. Raises: `BrokenPromiseError`, if nobody has fenced it."""
+        if error != Error.PRODUCER_FENCED:
+            raise BrokenPromiseError("FailsIfFenced", f"{self._name} of {self.node_id} is told {error.name}")
         self.reported.add(error)
         self._producer_id = self._epoch = -1
         self._over()
@@ -247,6 +257,7 @@ class CommittedReader(SimulatedTransactionClient):
         if self.stopped:
             return
         offset = self._offset
+        most_bytes = FEW_BYTES if self.random.random() < READS_FEW else MOST_BYTES
 
         def make() -> Message:
             wanted = Message(
@@ -255,14 +266,14 @@ class CommittedReader(SimulatedTransactionClient):
                 fetch_offset=offset,
                 last_fetched_epoch=-1,
                 log_start_offset=-1,
-                partition_max_bytes=MOST_BYTES,
+                partition_max_bytes=most_bytes,
             )
             return Message(
                 replica_state=Message(replica_id=-1, replica_epoch=-1),
                 isolation_level=READ_COMMITTED,
                 max_wait_ms=200,
                 min_bytes=1,
-                max_bytes=MOST_BYTES,
+                max_bytes=most_bytes,
                 session_id=0,
                 session_epoch=-1,
                 topics=[Message(topic=self.topic, topic_id=self.topic_id, partitions=[wanted])],

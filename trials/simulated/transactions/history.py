@@ -45,7 +45,7 @@ class TransactionName(NamedTuple):
 
 
 class TransactionValue(NamedTuple):
-    """A record of a transaction, and its place in the batch for one partition."""
+    """A record of a transaction, and its place among those for one partition."""
 
     transaction: TransactionName
     place: int
