@@ -241,7 +241,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "conformance.mirror": ("spec.*", "spec", "model_check.*", "impl.wire", "impl.metadata", "conformance.kafka"),
     "conformance.quorum": ("spec.*", "model_check.*", "impl.wire", "conformance.kafka"),
-    "conformance.transactions": ("spec.*", "model_check.*", "impl.wire", "impl.records", "conformance.kafka"),
+    "conformance.transactions": (
+        "spec.*",
+        "model_check.*",
+        "impl.wire",
+        "impl.records",
+        "trials.cluster",
+        "trials.faults",
+        "conformance.kafka",
+    ),
     "conformance.story": (
         "spec.*",
         "model_check.*",

@@ -6,6 +6,7 @@ Everything listens on loopback. The process ends with the one that has started i
 import base64
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -31,6 +32,21 @@ def free_port() -> int:
         listener.bind((HOST, 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+FIRST_PORT, LAST_PORT = 20_000, 30_000
+"""Below the ports that the system gives to whoever connects."""
+
+
+def free_ports(count: int) -> int:
+    """The first of some ports in a row on loopback that nobody listens on."""
+    firsts = random.sample(range(FIRST_PORT, LAST_PORT, count), LAST_PORT // count - FIRST_PORT // count)
+    return next(first for first in firsts if all(_is_free(port) for port in range(first, first + count)))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        return listener.connect_ex((HOST, port)) != 0
 
 
 def uuid_text(uuid: bytes) -> str:

@@ -11,27 +11,22 @@ from kspec.conformance.kafka.codec import Codec
 from kspec.conformance.kafka.network import NodeConnection
 from kspec.conformance.kafka.single import SingleKafka
 from kspec.conformance.transactions.holding import holding
-from kspec.conformance.transactions.looks import look_at_partition
+from kspec.conformance.transactions.observer import ProducerName, TransactionObserver
 from kspec.conformance.transactions.prompt import has_versions
 from kspec.conformance.transactions.replay import (
-    LONG_MS,
-    PATIENCE,
     TRANSACTION_KEY,
+    coordinator_epoch,
     create_topic,
     find_coordinator,
     set_level,
 )
-from kspec.conformance.transactions.wire import EncodedRequest, RequestWriter, RunNames, told_by_broker
+from kspec.conformance.transactions.wire import EncodedRequest, told_by_broker
 from kspec.impl.wire.values import Message
 from kspec.model_check.models.transactions.board import ID
-from kspec.model_check.models.transactions.values import ProducerRequest, RecordOf, WriteRequest
-from kspec.spec.log.producers import ProducerBatch
 from kspec.spec.messages.producers.init_producer_id import InitProducerIdRequest
-from kspec.spec.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
-from kspec.spec.messages.transactions.end_txn import EndTxnRequest
 from kspec.spec.messages.transactions.write_txn_markers import TransactionMarker
 from kspec.spec.topics import TopicPartition
-from kspec.spec.values import LAST_PRODUCER_EPOCH, Epoch, Error, ProducerEpoch, ProducerId, TransactionalId
+from kspec.spec.values import LAST_PRODUCER_EPOCH, Epoch, Error, ProducerEpoch, ProducerId
 
 COORDINATOR = "kafka.coordinator.transaction.TransactionCoordinator"
 ENDS = {0: "$anonfun$endTransactionWithTV1$1", 1: "$anonfun$endTransactionWithTV1$1", 2: "$anonfun$endTransaction$1"}
@@ -49,114 +44,35 @@ MANY = 500
 """Requests that are under way at a time."""
 
 
-class ProducerName(NamedTuple):
-    """A producer id of the broker, and an epoch."""
-
-    producer_id: int
-    epoch: int
-
-
-class ObservedBroker:
-    """A broker under observation, with a topic of one partition, and one transactional id; `lines`: what was observed."""
+class ObservedBroker(TransactionObserver):
+    """One broker under observation."""
 
     def __init__(self, node: SingleKafka, codec: Codec, level: int, name: str) -> None:
+        super().__init__(codec, level, name)
         self.node = node
-        self.codec = codec
-        self.level = level
-        self.names = RunNames(name)
-        self.lines: list[str] = []
         self.debugger_port = 0
-        self._writer = RequestWriter(codec, self.names, level, LONG_MS)
-        self._connection: NodeConnection | None = None
 
     async def begin(self) -> None:
         """Make the topic, and have the coordinator loaded."""
-        if self._connection is None:
-            self._connection = await NodeConnection.open(self.codec, self.node.port)
-        await create_topic(self._connection, self.names.topic, 1)
-        await find_coordinator(self._connection, self.names.transactional_id(ID), TRANSACTION_KEY)
+        if self.opened is None:
+            self.opened = await NodeConnection.open(self.codec, self.node.port)
+        await create_topic(self.opened, self.names.topic, 1)
+        await find_coordinator(self.opened, self.names.transactional_id(ID), TRANSACTION_KEY)
+        self.names.coordinator_epoch = await coordinator_epoch(self.opened)
 
     @property
     def has_versions(self) -> bool:
         """Whether the release has versions of transactions: 4.0 and later."""
         return has_versions(self.codec.release)
 
-    def encoded(self, request: ProducerRequest) -> EncodedRequest:
-        """A request as it is sent."""
-        return self._writer.request(request)
-
-    async def ask(self, request: ProducerRequest, words: str, connection: NodeConnection | None = None) -> Error:
-        """Send a request, and tell the error."""
-        answer = await (connection or self.connection).ask(*self._writer.request(request))
-        error = told_by_broker(request, answer, self.level)[0]
-        self.lines.append(f"{words}: {error.name}")
-        return error
-
     @property
-    def connection(self) -> NodeConnection:
-        """The connection that is used if no other is given."""
-        assert self._connection is not None, "the observation has begun"
-        return self._connection
+    def verifier(self) -> str:
+        """The class that asks coordinators for a leader."""
+        return VERIFIERS[0] if self.has_versions else VERIFIERS[1]
 
     async def another(self) -> NodeConnection:
         """A connection of its own."""
         return await NodeConnection.open(self.codec, self.node.port)
-
-    async def init(self, words: str) -> tuple[Error, ProducerName]:
-        """A producer asks for its id."""
-        request = InitProducerIdRequest(transactional_id=ID)
-        answer = await self.connection.ask(*self._writer.request(request))
-        error = Error(answer.error_code)
-        given = f", epoch {answer.producer_epoch}" if error == Error.NONE else ""
-        self.lines.append(f"{words}: {error.name}{given}")
-        return error, ProducerName(answer.producer_id, answer.producer_epoch)
-
-    async def producer(self, words: str = "a producer asks for its id") -> ProducerName:
-        """A producer that has its id, as soon as the coordinator gives it."""
-        while True:
-            error, found = await self.init(words)
-            if error == Error.NONE:
-                self.names.learn(found.producer_id, found.producer_id)
-                return found
-            if error not in (*PATIENCE, Error.CONCURRENT_TRANSACTIONS):
-                raise ConnectionError(f"the broker gives no producer id: {error.name}")
-            self.lines.pop()
-            await asyncio.sleep(0.05)
-
-    def record(self, producer: ProducerName, sequence: int, transaction: int) -> WriteRequest:
-        """A record of a producer; its producer id is learnt."""
-        self.names.learn(producer.producer_id, producer.producer_id)
-        batch = ProducerBatch(ProducerId(producer.producer_id), ProducerEpoch(producer.epoch), sequence, 1)
-        return WriteRequest(0, batch, RecordOf(1, transaction))
-
-    def adding(self, producer: ProducerName) -> AddPartitionsToTxnRequest:
-        """The partition becomes part of the transaction."""
-        return AddPartitionsToTxnRequest(*self._named(producer), frozenset({PLACE}))
-
-    def ending(self, producer: ProducerName, committed: bool) -> EndTxnRequest:
-        """The end of a producer's transaction."""
-        return EndTxnRequest(*self._named(producer), committed, self.level if self.level > 1 else 0)
-
-    def _named(self, producer: ProducerName) -> tuple[TransactionalId, ProducerId, ProducerEpoch]:
-        return ID, ProducerId(producer.producer_id), ProducerEpoch(producer.epoch)
-
-    async def transact(self, producer: ProducerName, number: int, committed: bool, sequence: int = 0) -> ProducerName:
-        """A transaction of one record, up to its end; the producer of the next one."""
-        if self.level < 2:
-            await self._must(self.adding(producer))
-        await self._must(self.record(producer, sequence, number))
-        await self._must(self.ending(producer, committed))
-        await self.state("Complete")
-        return producer._replace(epoch=producer.epoch + 1) if self.level > 1 else producer
-
-    async def _must(self, request: ProducerRequest) -> None:
-        error = await self.ask(request, type(request).__name__)
-        while error in (*PATIENCE, Error.CONCURRENT_TRANSACTIONS, Error.NOT_ENOUGH_REPLICAS):
-            await asyncio.sleep(0.05)
-            error = await self.ask(request, type(request).__name__)
-        self.lines.pop()
-        if error != Error.NONE:
-            raise ConnectionError(f"the broker refuses {type(request).__name__}: {error.name}")
 
     async def marker(self, producer: ProducerName, committed: bool, words: str) -> None:
         """Somebody sends a marker, in the name of the coordinator."""
@@ -169,31 +85,9 @@ class ObservedBroker:
             frozenset({PLACE}),
             self.level,
         )
-        answer = await self.connection.ask(*self._writer.marker(marker))
+        answer = await self.connection.ask(*self.writer.marker(marker))
         error = Error(answer.markers[0].topics[0].partitions[0].error_code)
         self.lines.append(f"{words}: {error.name}")
-
-    async def described(self) -> str:
-        """The state of the transactional id."""
-        asked = Message(transactional_ids=[self.names.transactional_id(ID)])
-        (one,) = (await self.connection.ask("DescribeTransactions", 0, asked)).transaction_states
-        return str(one.transaction_state) if not one.error_code else Error(one.error_code).name
-
-    async def state(self, wanted: str, seconds: float = 10.0) -> bool:
-        """Wait until the state begins with a word; whether it has come."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        while not (await self.described()).startswith(wanted):
-            if loop.time() > end:
-                return False
-            await asyncio.sleep(0.05)
-        return True
-
-    async def read(self, words: str) -> list[str]:
-        """The records that a consumer gets which reads what is committed."""
-        look = await look_at_partition(self.connection, self.names, 0)
-        self.lines.append(f"{words}: {' '.join(look.committed) or 'nothing'}")
-        return list(look.committed)
 
     async def many(self, request: EncodedRequest, times: int) -> Message:
         """Send a request again and again, many at a time; the last answer."""
@@ -203,12 +97,6 @@ class ObservedBroker:
             answers = await asyncio.gather(*[self.connection.send(*request) for _ in range(count)])
             times -= count
         return answers[-1]
-
-    async def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
 
     async def restart(self, change: Callable[[], None] = lambda: None, *, is_killed: bool = False) -> None:
         """Stop the broker in order, or kill it, change something on its disk, and start it."""
@@ -365,8 +253,7 @@ async def _other_id(broker: ObservedBroker) -> bool:
     last = await _almost_last(broker)
     broker.lines.append(f"a producer has epoch {last.epoch}, the last one that a client gets")
     old = await broker.another()
-    class_name = VERIFIERS[0] if broker.has_versions else VERIFIERS[1]
-    async with holding(broker.debugger_port, class_name, VERIFIER_METHOD) as hold:
+    async with holding(broker.debugger_port, broker.verifier, VERIFIER_METHOD) as hold:
         await hold.held()
         late = old.send(*broker.encoded(broker.record(last, 0, 1)))
         broker.lines.append("it writes a record, and the leader is slow to ask the coordinator about it")
@@ -378,6 +265,32 @@ async def _other_id(broker: ObservedBroker) -> bool:
     broker.lines.append(f"the old record: {told_by_broker(broker.record(last, 0, 1), answer, broker.level)[0].name}")
     await old.close()
     return error == Error.INVALID_PRODUCER_EPOCH and following.producer_id != last.producer_id
+
+
+async def _second_marker(broker: ObservedBroker) -> bool:
+    first = await broker.producer()
+    if broker.level < 2:
+        await broker.ask(broker.adding(first), "it adds the partition")
+    await broker.ask(broker.record(first, 0, 1), "it writes a record")
+    second = await broker.producer("another producer of the id asks for its id, and fences it")
+    if broker.level < 2:
+        await broker.ask(broker.adding(second), "it adds the partition")
+    client = await broker.another()
+    request = broker.record(second, 0, 2)
+    async with holding(broker.debugger_port, broker.verifier, VERIFIER_METHOD) as hold:
+        await hold.held()
+        waiting = client.send(*broker.encoded(request))
+        broker.lines.append("it writes its first record, and the leader is slow to ask the coordinator about it")
+        await asyncio.sleep(1.0)
+        between = first._replace(epoch=second.epoch - 1)
+        await broker.marker(between, False, f"the marker of the fence, of epoch {between.epoch}, arrives once more")
+        await hold.let_go()
+        answer = await asyncio.wait_for(waiting, 30.0)
+    await client.close()
+    error = told_by_broker(request, answer, broker.level)[0]
+    broker.lines.append(f"the record: {error.name}")
+    await broker.ask(broker.record(second, 0, 2), "and once more")
+    return error == Error.INVALID_TXN_STATE
 
 
 async def _almost_last(broker: ObservedBroker) -> ProducerName:
@@ -444,7 +357,13 @@ OBSERVATIONS = (
         _other_id,
         is_held=True,
     ),
+    TransactionObservation(
+        "second-marker",
+        "A producer is fenced. The marker of the fence arrives once more while a record of the next one is verified.",
+        "the record is refused with INVALID_TXN_STATE, which is fatal, and nobody has fenced its producer",
+        (0, 1, 2),
+        _second_marker,
+        is_held=True,
+    ),
 )
 """Observations of things that no action of the model does."""
-
-OBSERVED = {one.name: one for one in OBSERVATIONS}

@@ -26,6 +26,8 @@ DELAY_MARKER = "DelayMarker"
 LEFT_OUT = {
     "RefuseRecord": "a log that refuses a record needs a replica that is missing",
     "CommitLate": "a record that is committed late needs a replica that is slow",
+    "LoadUncommitted": "another broker has a record that not all in sync have",
+    "CommitLoaded": "it is committed after another broker has loaded it",
     "ChangeLeader": "a partition that gets another leader needs another broker",
     "Rebalance": "the members of a group are not played",
 }

@@ -92,9 +92,7 @@ class TransactionReplay:
             await create_topic(await self._look_through(), INPUT, 1)
             await find_coordinator(await self._look_through(), self._names.group, 0)
             await self._join()
-        topics = [Message(name=TRANSACTION_STATE)]
-        (topic,) = (await (await self._look_through()).ask("Metadata", 12, Message(topics=topics))).topics
-        self._names.coordinator_epoch = topic.partitions[0].leader_epoch
+        self._names.coordinator_epoch = await coordinator_epoch(await self._look_through())
 
     async def _join(self) -> None:
         """The first process becomes the member of the group, in its first generation."""
@@ -292,6 +290,13 @@ async def set_level(connection: NodeConnection, level: int) -> None:
         return bool(levels.get("transaction.version", 0) == level)
 
     await until(is_told, f"the broker does not hear of {told_of}")
+
+
+async def coordinator_epoch(connection: NodeConnection) -> int:
+    """The epoch of the broker as a coordinator: the leader epoch of the log in which it keeps transactions."""
+    asked = Message(topics=[Message(name=TRANSACTION_STATE)])
+    (topic,) = (await connection.ask("Metadata", 12, asked)).topics
+    return int(topic.partitions[0].leader_epoch)
 
 
 async def find_coordinator(connection: NodeConnection, key: str, kind: int) -> None:

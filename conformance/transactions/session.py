@@ -2,9 +2,9 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from kspec.conformance.kafka.codec import Codec
 from kspec.conformance.kafka.jars import Jars
@@ -12,7 +12,8 @@ from kspec.conformance.kafka.network import NodeConnection
 from kspec.conformance.kafka.process import HOST, free_port
 from kspec.conformance.kafka.reports import RunReport
 from kspec.conformance.kafka.single import SingleKafka
-from kspec.conformance.transactions.observations import ObservedBroker, TransactionObservation
+from kspec.conformance.transactions.clusters import CLUSTER_OBSERVATIONS, ClusterObservation, observe_cluster
+from kspec.conformance.transactions.observations import OBSERVATIONS, ObservedBroker, TransactionObservation
 from kspec.conformance.transactions.prompt import has_versions
 from kspec.conformance.transactions.replay import TransactionReplay, TransactionResult, set_level
 from kspec.conformance.transactions.runs import FoundRun
@@ -22,6 +23,16 @@ SETTINGS = {
     "offsets.topic.num.partitions": 1,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
 }
+
+
+TransactionsRun: TypeAlias = FoundRun | TransactionObservation | ClusterObservation
+"""A run of the model, or an observation of one broker or of a cluster."""
+
+
+OBSERVED: Mapping[str, TransactionObservation | ClusterObservation] = {
+    one.name: one for one in (*OBSERVATIONS, *CLUSTER_OBSERVATIONS)
+}
+"""All observations."""
 
 
 class TransactionSession:
@@ -74,18 +85,27 @@ class TransactionSession:
 
 
 async def replay_all(
-    jars: Jars, runs: Iterable[tuple[int, FoundRun | TransactionObservation]], told: Callable[[RunReport], None]
+    jars: Jars, runs: Iterable[tuple[int, TransactionsRun]], told: Callable[[RunReport], None]
 ) -> list[RunReport]:
-    """Replay runs, each in a version of transactions. Raises: `KafkaMissingError`, `ConnectionError`, `TimeoutError`."""
+    """Replay runs, each in a version of transactions: those of one broker first, then each of a cluster on one of its own.
+
+    Raises: `KafkaMissingError`, `ClusterError`, `ConnectionError`, `TimeoutError`.
+    """
     reports: list[RunReport] = []
     chosen = list(runs)
-    is_held = any(isinstance(run, TransactionObservation) and run.is_held for _, run in chosen)
-    with (
-        tempfile.TemporaryDirectory(prefix="kspec-transactions-") as folder,
-        TransactionSession(jars, Path(folder) / "broker", is_held) as session,
-    ):
-        for level, run in chosen:
-            reports.append(await session.replay(level, run))
+    alone = [(level, run) for level, run in chosen if not isinstance(run, ClusterObservation)]
+    if alone:
+        is_held = any(isinstance(run, TransactionObservation) and run.is_held for _, run in alone)
+        with (
+            tempfile.TemporaryDirectory(prefix="kspec-transactions-") as folder,
+            TransactionSession(jars, Path(folder) / "broker", is_held) as session,
+        ):
+            for level, one in alone:
+                reports.append(await session.replay(level, one))
+                told(reports[-1])
+    for level, run in chosen:
+        if isinstance(run, ClusterObservation):
+            reports.append(await observe_cluster(jars, level, run))
             told(reports[-1])
     return reports
 

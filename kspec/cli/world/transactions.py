@@ -13,8 +13,10 @@ from kspec.cli.statuses import ALL_HOLD, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
     from kspec.conformance.kafka.reports import RunReport
+    from kspec.conformance.transactions.clusters import ClusterObservation
     from kspec.conformance.transactions.observations import TransactionObservation
     from kspec.conformance.transactions.runs import FoundRun, Rules
+    from kspec.conformance.transactions.session import TransactionsRun
 
 FIRST_RELEASE = (3, 9)
 
@@ -58,7 +60,7 @@ def transactions(
     from kspec.conformance.transactions.session import replay_all
 
     chosen = _levels(kafka, levels)
-    runs: list[tuple[int, FoundRun | TransactionObservation]] = [*_observations(name, kafka, chosen)]
+    runs: list[tuple[int, TransactionsRun]] = [*_observations(name, kafka, chosen)]
     if not runs or name is None:
         runs = [*_runs(name, _rules(kafka, rules, mutant), chosen, traces), *runs]
 
@@ -107,13 +109,16 @@ def _rules(kafka: str, release: str | None, mutant: str | None) -> "Rules":
     return {"release": release or release_of(kafka), "mutant": mutant}
 
 
-def _observations(name: str | None, kafka: str, levels: tuple[int, ...]) -> "list[tuple[int, TransactionObservation]]":
+def _observations(
+    name: str | None, kafka: str, levels: tuple[int, ...]
+) -> "list[tuple[int, TransactionObservation | ClusterObservation]]":
     """The observations with this name, or all, in those versions of transactions in which they are made."""
-    from kspec.conformance.transactions.observations import OBSERVED
+    from kspec.conformance.transactions.session import OBSERVED
 
-    if name in OBSERVED and OBSERVED[name].since > tuple(map(int, kafka.split(".")[:2])):
-        raise click.UsageError(f"{name} is a run of releases from {'.'.join(map(str, OBSERVED[name].since))}.0 on")
     there = [one for one in OBSERVED.values() if name in (None, one.name)]
+    for one in there:
+        if name is not None and one.since > tuple(map(int, kafka.split(".")[:2])):
+            raise click.UsageError(f"{name} is a run of releases from {'.'.join(map(str, one.since))}.0 on")
     chosen = [one for one in there if one.since <= tuple(map(int, kafka.split(".")[:2]))]
     found = [(level, one) for level in levels for one in chosen if level in one.levels]
     if chosen and name is not None and not found:
@@ -124,9 +129,9 @@ def _observations(name: str | None, kafka: str, levels: tuple[int, ...]) -> "lis
 
 def _runs(name: str | None, rules: "Rules", levels: tuple[int, ...], traces: int | None) -> "list[tuple[int, FoundRun]]":
     from kspec.conformance.kafka.run_files import NoRunInFileError
-    from kspec.conformance.transactions.observations import OBSERVED
     from kspec.conformance.transactions.prompt import NoTransactionsRunError
     from kspec.conformance.transactions.runs import CANDIDATES, NAMED, found_run, run_in_file, walk
+    from kspec.conformance.transactions.session import OBSERVED
 
     if traces is not None and (name is None or not name.startswith("seed:")):
         raise click.UsageError("--traces goes with seed:N")

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kspec.cli.main import cli
-from kspec.conformance.transactions.observations import OBSERVED
 from kspec.conformance.transactions.runs import NAMED
+from kspec.conformance.transactions.session import OBSERVED
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 
 
@@ -50,8 +50,24 @@ def test_a_commit_between_the_steps_of_a_fence() -> None:
     assert run["lines"][4].endswith("meanwhile the first one commits: UNKNOWN_SERVER_ERROR")
 
 
+@pytest.mark.slow
+def test_a_second_marker_refuses_the_first_record_of_a_producer() -> None:
+    jars_or_skip(NEWEST)
+    (run,) = told("second-marker", "--transaction-version", "2")
+    assert run["confirmed"] is True
+    assert run["lines"][-3].endswith("the record: INVALID_TXN_STATE")
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_a_coordinator_that_is_ahead_of_its_log_aborts_what_is_committed_afterwards() -> None:
+    jars_or_skip(NEWEST)
+    (run,) = told("uncommitted-end", "--transaction-version", "2")
+    assert run["confirmed"] is True
+
+
 IN_BOTH = ["late-start", "lost-index", "given-up-marker", "commit-in-fence", "epoch-of-another-id"]
-IN_BOTH += ["moved-before-markers", "deleted-before-markers"]
+IN_BOTH += ["moved-before-markers", "deleted-before-markers", "second-marker", "unknown-end"]
 EXPECTED = {name: [1, 2] if name in IN_BOTH else [1] for name in [*NAMED, *OBSERVED]}
 EXPECTED |= {"overtaken-commit": [2], "locked-id": [2]}
 NOT_OLD = {"overtaken-commit", "locked-id", "commit-in-fence"}

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 from kspec.conformance.kafka.run_files import NoRunInFileError
+from kspec.conformance.transactions.clusters import CLUSTER_OBSERVATIONS
 from kspec.conformance.transactions.looks import expected
-from kspec.conformance.transactions.observations import OBSERVATIONS, OBSERVED
+from kspec.conformance.transactions.observations import OBSERVATIONS
 from kspec.conformance.transactions.prompt import BY_ITSELF, LEFT_OUT, NoTransactionsRunError, prompt_model, release_of
 from kspec.conformance.transactions.runs import CANDIDATES, NAMED, Rules, found_run, run_in_file, steps_of, walk
+from kspec.conformance.transactions.session import OBSERVED
 from kspec.model_check.models import MODELS
 
 NEWEST: Rules = {"release": "4.3", "mutant": None}
@@ -63,13 +65,15 @@ def test_a_producer_that_is_alone_is_fenced() -> None:
 
 def test_each_name_is_given_once() -> None:
     assert len(NAMED) == len(CANDIDATES)
-    assert len(OBSERVED) == len(OBSERVATIONS)
+    every = (*OBSERVATIONS, *CLUSTER_OBSERVATIONS)
+    assert len(OBSERVED) == len(every)
     assert not set(NAMED) & set(OBSERVED)
-    assert all(set(one.levels) <= {0, 1, 2} for one in (*CANDIDATES, *OBSERVATIONS))
+    assert all(set(one.levels) <= {0, 1, 2} for one in (*CANDIDATES, *every))
 
 
 def test_nothing_is_replayed_that_a_broker_cannot_show() -> None:
     parameters = {"refusals": 1, "unknown_appends": 1, "leader_changes": 1, "moves": 1, "inputs": 1, "rebalances": 1}
+    parameters["uncommitted_loads"] = 1
     names = {action.name for action in prompt_model({**parameters, "producers": 2}).actions}
     assert not names & set(LEFT_OUT)
     assert set(LEFT_OUT) <= {action.name for action in MODELS["transactions"].build({**parameters, "producers": 2}).actions}
