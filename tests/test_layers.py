@@ -179,12 +179,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "impl.controller": (
         "spec.*",
         "impl.wire",
+        "impl.records",
+        "impl.storage",
         "impl.config",
         "impl.metadata",
         "impl.broker",
         "impl.requests",
     ),
-    "impl.replica": ("spec.*", "impl.wire", "impl.records", "impl.storage", "impl.metadata", "impl.broker"),
+    "impl.replica": ("spec.*", "impl.wire", "impl.records", "impl.storage", "impl.config", "impl.metadata", "impl.broker"),
     "impl.server": ("spec.*", "impl.*"),
     "impl": ("spec.*", "impl.*"),
     # Trials run the broker; it does not know them.

@@ -67,7 +67,7 @@ class SimulatedStoryCluster(StoryCluster):
         self._network.holds.append(self)
         self._controller = ControllerNode(CONTROLLER_ID, self._clock, self._network, own, rules.controller, given)
         self._nodes = {
-            broker: BrokerNode(broker, self._clock, self._network, own, rules.broker, given, CONTROLLER_ID)
+            broker: BrokerNode(broker, self._clock, self._network, own, rules.broker, given, [CONTROLLER_ID])
             for broker in self.brokers
         }
         self._held: list[SimulatedMessage] = []

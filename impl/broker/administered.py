@@ -13,7 +13,7 @@ from kspec.spec.controller.protocol import TopicSettings
 from kspec.spec.controller.rules.features import FeatureLevel, FeatureRange
 from kspec.spec.controller.topics.configs import MIN_INSYNC_REPLICAS, records_of_level
 from kspec.spec.metadata import MetadataRecord
-from kspec.spec.values import Epoch, TimestampMs
+from kspec.spec.values import Epoch, Offset, TimestampMs
 
 
 @dataclass(slots=True)
@@ -28,16 +28,28 @@ class MetadataObserver:
     caught_up_ms: TimestampMs
 
 
-class Quorum(NamedTuple):
-    """The quorum of controllers: its one voter, where that is reached, its log, and who reads it. Kafka: `QuorumInfo`."""
+class Endpoint(NamedTuple):
+    """The listener of a controller: its name, and where it is reached."""
 
-    voter: int
     listener: str
     host: str
     port: int
+
+
+class Quorum(NamedTuple):
+    """The quorum of controllers, as one of them knows it. Kafka: `QuorumInfo`.
+
+    `leads`: whether that one, `node`, leads; only then it knows the rest. `end_offset`: of its log. `fetched`: who has
+    fetched the log of it since it leads, voters and others.
+    """
+
+    node: int
+    leads: bool
     epoch: Epoch
-    end_offset: int
-    observers: Mapping[int, MetadataObserver]
+    high_watermark: Offset
+    end_offset: Offset
+    fetched: Mapping[int, MetadataObserver]
+    endpoints: Mapping[int, Endpoint]
 
 
 class DescribedNode(Protocol):
@@ -77,7 +89,7 @@ class AdministeredNode(DescribedNode, Protocol):
         """The levels of a new cluster."""
 
     def quorum(self) -> Quorum:
-        """The quorum that the controller leads."""
+        """The quorum that the controller belongs to."""
 
     def change_metadata(self, records: list[LogRecord]) -> list[Effect]:
         """Write records to the metadata log, and then act on them."""

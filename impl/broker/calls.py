@@ -12,9 +12,9 @@ from kspec.impl.storage import PartitionFiles
 from kspec.impl.wire.frames import RequestHeader
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.effects import LogChange
-from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.topics import TopicPartition
-from kspec.spec.values import Instant, MonotonicMs, Offset
+from kspec.spec.values import Epoch, Instant, MonotonicMs, Offset
 
 
 class Peer(Protocol):
@@ -57,7 +57,7 @@ class StoredPartition(Protocol):
 class Call:
     """One request: its header, its content, where it came from. The core answers it once, now or later."""
 
-    __slots__ = ("header", "message", "peer", "place", "received", "version", "waiting")
+    __slots__ = ("header", "message", "peer", "place", "received", "term", "version", "waiting")
 
     def __init__(self, peer: Peer, place: int, header: RequestHeader, message: Message, received: Instant) -> None:
         self.peer = peer
@@ -68,6 +68,8 @@ class Call:
         """The version of the API."""
         self.message = message
         self.received = received
+        self.term: Epoch | None = None
+        """The epoch of the controller that decides about it; none if nobody has to decide."""
         self.waiting: DelayedOperation | None = None
         """The fetch that waits to be answered."""
 
@@ -100,12 +102,14 @@ class StoreTogether:
 class Respond:
     """Send the answer of a request; its connection keeps the order of the requests.
 
-    `is_long`: a thread puts it into bytes, while others are served. It must not change then.
+    `is_long`: a thread puts it into bytes, while others are served. It must not change then. `released`: all of the metadata
+    log that it rests on is committed.
     """
 
     call: Call
     message: Message
     is_long: bool = False
+    released: bool = False
 
     def long_if(self, is_long: bool) -> "Respond":
         """The same answer, which is long or not."""
@@ -237,6 +241,8 @@ class Ask:
     take: "Callable[[Message | None, Instant], list[Effect]]"
     timeout_ms: int = 30_000
     """The longest wait for the response. Then the connection is closed. Kafka: `request.timeout.ms`."""
+    lowest: int = 0
+    """The lowest version that can say it. Who knows no such version counts as one that has answered UNSUPPORTED_VERSION."""
 
 
 @dataclass(slots=True)
@@ -276,7 +282,17 @@ class Stop:
     why: str = ""
 
 
-NodeEffect: TypeAlias = Respond | NoResponse | Drop | AppendMetadata | Then | Aside | InTurns | Detain | Resume | GradualWork
+@dataclass(slots=True)
+class EndOnError:
+    """The node cannot go on, and ends: the error, and what it is about."""
+
+    error: Exception
+    what: str
+
+
+NodeEffect: TypeAlias = (
+    Respond | NoResponse | Drop | AppendMetadata | Then | Aside | InTurns | Detain | Resume | GradualWork | EndOnError
+)
 """The effects of every node: they answer requests, write the metadata log, and divide work."""
 
 BrokerEffect: TypeAlias = Store | StoreTogether | Ask | CopyMetadata | CopySnapshot | CutMetadata | Serve | Stop

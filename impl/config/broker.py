@@ -8,6 +8,7 @@ from kspec.impl.config.listeners import check_listeners, listed, listener_of
 from kspec.impl.config.promises import check_promises, ignored
 from kspec.impl.config.properties import ConfigError
 from kspec.impl.config.settings import Setting, SettingValues
+from kspec.impl.config.voters import QUORUM_SETTINGS, VOTERS, Place, places_of
 
 DAY_MS = 86_400_000
 
@@ -29,7 +30,8 @@ SETTINGS: dict[str, Setting] = {
         Setting("delete.topic.enable", "boolean", "true", "Whether topics may be deleted."),
         Setting("unclean.leader.election.enable", "boolean", "false", "Whether a replica out of sync may lead."),
         Setting("process.roles", "list", None, "broker, controller, or both.", choices=("broker", "controller")),
-        Setting("controller.quorum.voters", "list", None, "The controller: ID@HOST:PORT."),
+        Setting(VOTERS, "list", None, "The controllers: ID@HOST:PORT."),
+        *QUORUM_SETTINGS,
         Setting("controller.listener.names", "list", None, "The name of the controller's listener."),
         Setting("broker.session.timeout.ms", "int", "9000", "When a silent broker is fenced (ms).", lowest=1),
         Setting("broker.heartbeat.interval.ms", "int", "2000", "How often a broker says that it is alive (ms).", lowest=1),
@@ -238,6 +240,16 @@ class BrokerConfig(SettingValues):
         if found and not clients:
             raise ConfigError(f"{name} must name a listener for clients, such as PLAINTEXT://127.0.0.1:9092")
         return clients[0] if clients else ""
+
+    @property
+    def places(self) -> dict[int, Place]:
+        """The controllers, and where each is reached: this process, if it has the only one."""
+        if not self.has_controller_elsewhere:
+            return {self.node_id: Place(self.listener.host, self.listener.port)}
+        found = places_of(self.words(VOTERS))
+        if not found:
+            raise ConfigError(f"{VOTERS} must name the controllers as ID@HOST:PORT, such as 100@127.0.0.1:9093")
+        return found
 
     @property
     def has_controller_elsewhere(self) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from kspec.impl.config.broker import SETTINGS
 from kspec.impl.config.folders import name_of_log_dir, only_folder
@@ -10,6 +9,7 @@ from kspec.impl.config.listeners import Listener, check_listeners, listener_of
 from kspec.impl.config.promises import check_promises, ignored
 from kspec.impl.config.properties import ConfigError
 from kspec.impl.config.settings import Setting, SettingValues
+from kspec.impl.config.voters import VOTERS, Place, places_of
 
 METADATA_LOG_DIR = "metadata.log.dir"
 
@@ -17,7 +17,7 @@ CONTROLLER_SETTINGS: dict[str, Setting] = SETTINGS | {
     setting.name: setting
     for setting in (
         Setting("process.roles", "list", "controller", "This process is a controller.", choices=("controller",)),
-        Setting("controller.quorum.voters", "list", None, "The controllers: ID@HOST:PORT. There is one."),
+        Setting(VOTERS, "list", None, "The controllers, this one among them: ID@HOST:PORT."),
         Setting("controller.listener.names", "list", "CONTROLLER", "The name of the controller's listener."),
         Setting("listeners", "list", None, "Where brokers connect: CONTROLLER://HOST:PORT."),
         Setting(METADATA_LOG_DIR, "string", None, "The folder of the metadata log, if not that of log.dirs."),
@@ -39,14 +39,6 @@ SILENT = (
 """Names that stand in Kafka's own files for controllers and mean nothing here: no warning."""
 
 
-class Voter(NamedTuple):
-    """A controller of the quorum, and where it is reached. Kafka: `QuorumConfig.parseVoterConnections`."""
-
-    node: int
-    host: str
-    port: int
-
-
 class ControllerConfig(SettingValues):
     """The settings of this controller: those given, and the defaults of the others. Raises: `ConfigError`."""
 
@@ -58,7 +50,7 @@ class ControllerConfig(SettingValues):
         super().__init__(given)
         self.listener = self._own_listener()
         check_listeners({"controller.listener.names": "CONTROLLER", **given})
-        self.voter = self._own_voter()
+        self.places = self._places()
 
     @property
     def node_id(self) -> int:
@@ -88,25 +80,18 @@ class ControllerConfig(SettingValues):
             raise ConfigError(f"listeners must be {name}://HOST:PORT for a process that is a controller only, not {told}")
         return listed[0]
 
-    def _own_voter(self) -> Voter:
-        listed = self.words("controller.quorum.voters")
-        if len(listed) != 1:
-            told = ",".join(listed) or "nothing"
-            raise ConfigError(
-                f"controller.quorum.voters must name one controller, ID@HOST:PORT, not {told}: it is a quorum of one"
-            )
-        node, at, address = listed[0].partition("@")
-        host, colon, port = address.rpartition(":")
-        if not at or not colon or not node.isdecimal() or not port.isdecimal():
-            raise ConfigError(f"controller.quorum.voters must have the form ID@HOST:PORT, not {listed[0]!r}")
-        voter = Voter(int(node), host.strip("[]"), int(port))
-        if voter.node != self.node_id:
-            raise ConfigError(
-                f"node.id must be {voter.node}, the one controller of controller.quorum.voters, not {self.node_id}"
-            )
-        if voter.port != self.listener.port:
-            raise ConfigError(f"listeners must have port {voter.port} of controller.quorum.voters, not {self.listener.port}")
-        return voter
+    def _places(self) -> dict[int, Place]:
+        listed = self.words(VOTERS)
+        if not listed:
+            raise ConfigError(f"{VOTERS} must name the controllers, ID@HOST:PORT, not nothing")
+        places = places_of(listed)
+        own = places.get(self.node_id)
+        if own is None:
+            known = " or ".join(map(str, places))
+            raise ConfigError(f"node.id must be {known}, of the controllers of {VOTERS}, not {self.node_id}")
+        if own.port != self.listener.port:
+            raise ConfigError(f"listeners must have port {own.port} of {VOTERS}, not {self.listener.port}")
+        return places
 
 
 def is_controller_alone(given: Mapping[str, str]) -> bool:

@@ -1,5 +1,5 @@
 """A controller, by itself or in a broker's process: the metadata log, served to brokers, and the requests that change it.
 
-A quorum of one. Standby controllers would stand here: they would fetch the log as brokers do (`fetching`), a quorum's rules
-would be stated in `spec/`, and `dispatch` would answer with `spec.controller.state.refuse_as_inactive` while another leads.
+It is a voter of a quorum (`voting`), and may be the only one. While it is the active controller it decides, and its answers
+leave when what they rest on is committed; the others read along, and refuse.
 """

@@ -1,83 +1,111 @@
 """The core of a controller: what it knows, decides and waits for. Requests and the time go in, effects come out."""
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from random import Random
+from typing import NamedTuple
 
-from kspec.impl.broker.administered import MetadataObserver, Quorum, first_records
-from kspec.impl.broker.calls import AppendMetadata, DelayedOperation, Effect
+from kspec.impl.broker.administered import Endpoint, MetadataObserver, Quorum, first_records
+from kspec.impl.broker.calls import AppendMetadata, DelayedOperation, Effect, Respond, Then
 from kspec.impl.broker.timers import Timers
 from kspec.impl.broker.topic_settings import topic_settings
 from kspec.impl.config.broker import BrokerConfig
 from kspec.impl.config.controller import ControllerConfig
+from kspec.impl.config.voters import Place
 from kspec.impl.controller.directories import directories_completed
+from kspec.impl.controller.quorum.voting import MetadataVoter
 from kspec.impl.controller.settings import controller_settings, partitions_with_other_min_isr
 from kspec.impl.metadata.active import ActiveController
 from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.log import MetadataLog, batch_of
 from kspec.impl.metadata.records import LogRecord
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.partitions import on_min_isr_change
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLevel, FeatureRange
-from kspec.spec.controller.rules.metadata_log import SnapshotId
 from kspec.spec.controller.state import ControllerState, ControllerStep
 from kspec.spec.controller.topics.description import topic_values
-from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.quorum.replica import QuorumServer, QuorumSettings
 from kspec.spec.releases.features import features_at_start, features_supported, release_of
-from kspec.spec.values import Epoch, Instant, MonotonicMs, Offset
+from kspec.spec.releases.names import quorum_of
+from kspec.spec.values import BrokerId, Instant, MonotonicMs, Offset
+
+LOG = logging.getLogger("kspec.controller")
 
 CONCERN_SETTINGS = {"ConfigRecord", "FeatureLevelRecord", "PartitionRecord", "RemoveTopicRecord"}
 """Records after which a partition's settings may be others."""
 
 
-class LedLog(Protocol):
-    """The metadata log, as far as the core reads it. Kafka: `RaftClient`, `RaftLog`."""
+class HeldAnswer(NamedTuple):
+    """An answer that waits until the log is committed up to an offset."""
 
-    @property
-    def epoch(self) -> Epoch:
-        """The controller epoch."""
-
-    def begin_epoch(self, node: int, now: Instant) -> Offset:
-        """Say that this node leads the log in the present epoch, through to the disk; the offset of the next record."""
-
-    @property
-    def log(self) -> EpochLog:
-        """Its epochs and offsets."""
-
-    @property
-    def snapshot(self) -> SnapshotId:
-        """The snapshot with which it begins."""
-
-    def batches_from(self, offset: Offset, most_bytes: int) -> bytes:
-        """Whole batches from an offset on."""
-
-    def snapshot_size(self) -> int:
-        """The bytes of the snapshot."""
-
-    def snapshot_bytes(self, position: int, most_bytes: int) -> bytes:
-        """A piece of the snapshot."""
+    offset: Offset
+    answer: Respond
 
 
 class ControllerCore:
-    """The active controller. All of its state is here, and in the metadata log that it is built from."""
+    """A controller: a voter of the metadata log, and while it is active, the one who decides.
+
+    All of its state is here, and in the metadata log that it is built from.
+    """
 
     def __init__(
-        self, config: ControllerConfig | BrokerConfig, rules: Controller, log: LedLog, image: ClusterImage, now: Instant
+        self,
+        config: ControllerConfig | BrokerConfig,
+        rules: Controller,
+        log: MetadataLog,
+        random: Random | None = None,
     ) -> None:
         self.config = config
         self.log = log
         self.release = release_of(rules.protocol.name)
-        self.deciding = ActiveController(rules, log.epoch, image, now.monotonic)
+        self.deciding = ActiveController(rules, log.restored())
         """The controller of `spec` in it."""
-        self.cluster_id = ""
+        settings = QuorumSettings(
+            config.number("controller.quorum.election.timeout.ms"),
+            config.number("controller.quorum.fetch.timeout.ms"),
+            config.number("controller.quorum.election.backoff.max.ms"),
+        )
+        server = QuorumServer(quorum_of(self.release), settings, BrokerId(config.node_id))
+        self.places: Mapping[int, Place] = config.places
+        """The voters, and where each is reached."""
+        self.voter = MetadataVoter(server, frozenset(map(BrokerId, self.places)), log, self, random or Random())
+        self.voter.request_timeout_ms = config.number("controller.quorum.request.timeout.ms")
+        self.voter.retry_ms = config.number("controller.quorum.retry.backoff.ms")
         self.listener, self.host, self.port = config.listener
-        self.timers: Timers[Effect] = Timers()
+        self.use_timers(Timers())
         self.observers: dict[int, MetadataObserver] = {}
         self.topic_settings = topic_settings(config)
+        self.heard_ms: MonotonicMs | None = None
+        """The time at which brokers count as heard from when this controller is active for the first time; none: that."""
+        self.after_commit: Callable[[], None] = lambda: None
+        """Called when more is committed."""
+        self._cluster_id = ""
         self._fetches: dict[DelayedOperation, None] = {}
+        self._held: deque[HeldAnswer] = deque()
         self.configure_replicas()
 
+    def use_timers(self, timers: Timers[Effect]) -> None:
+        """Set timers here from now on."""
+        self.timers = self.voter.timers = timers
+
     # ---- what it knows
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        return self._cluster_id
+
+    @cluster_id.setter
+    def cluster_id(self, cluster_id: str) -> None:
+        self._cluster_id = self.voter.cluster_id = cluster_id
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this controller decides."""
+        return self.voter.is_active
 
     @property
     def node_id(self) -> int:
@@ -114,9 +142,16 @@ class ControllerCore:
         return (self.supported_features, *(ranges_of(one.features) for one in self.image.registered.values()))
 
     def quorum(self) -> Quorum:
-        """The quorum that this controller leads."""
-        node, end = self.config.node_id, self.log.log.end_offset
-        return Quorum(node, self.listener, self.host, self.port, self.log.epoch, end, self.observers)
+        """The quorum, as its leader knows it."""
+        voter = self.voter
+        known = (voter.state.high_watermark, self.log.log.end_offset, self.observers)
+        return Quorum(self.node_id, voter.leads, voter.epoch, *known, self.endpoints)
+
+    @property
+    def endpoints(self) -> dict[int, Endpoint]:
+        """The voters, and where each is reached; this one where it listens."""
+        own = {self.node_id: Endpoint(self.listener, self.host, self.port)}
+        return {node: Endpoint(self.listener, *place) for node, place in self.places.items()} | own
 
     def default_topic_settings(self) -> dict[str, str]:
         """The settings of a topic that sets none itself."""
@@ -129,21 +164,75 @@ class ControllerCore:
         settings = controller_settings(self.image, self.default_topic_settings(), eligible, timeout_ms)
         self.deciding.controller = replace(self.deciding.controller, settings=settings, topics=self.topic_settings)
 
-    # ---- deciding
+    # ---- leading
 
-    def lead(self, now: Instant) -> list[Effect]:
-        """Lead the metadata log in a new epoch; a new cluster gets its first records.
+    def start(self, now: Instant) -> list[Effect]:
+        """Begin as a voter; the only one is active at once. Raises: `StorageError`, if its disk is damaged."""
+        return self.voter.start(now)
+
+    def grown(self, now: Instant) -> list[Effect]:
+        """The log has changed, or who leads it: fetches that wait are answered."""
+        waiting = list(self._fetches)  # they leave as they are answered
+        return [effect for one in waiting if not one.done for effect in one.complete(now)]
+
+    def committed(self, high_watermark: Offset, now: Instant) -> list[Effect]:
+        """More is committed: answers that rest on it leave, and a controller that does not decide learns of it."""
+        if not self.is_active:
+            self._replay(high_watermark)
+        effects: list[Effect] = []
+        while self._held and self._held[0].offset <= high_watermark:
+            effects.append(replace(self._held.popleft().answer, released=True))
+        return [*effects, *self.grown(now), Then(self._after_commit)]
+
+    def _after_commit(self) -> list[Effect]:
+        self.after_commit()
+        return []
+
+    def _replay(self, high_watermark: Offset) -> None:
+        image, snapshot = self.image, self.log.snapshot
+        if image.spec.end_offset < snapshot.end_offset:
+            self.deciding.use_image(self.log.restored(image))
+        self.deciding.replay(self.log.batches_between(self.image.spec.end_offset, high_watermark))
+
+    def claim(self, now: Instant) -> list[Effect]:
+        """Decide from now on; a new cluster gets its first records.
 
         **Kafka:** `QuorumController.claim`, `CompleteActivationEvent`.
         """
-        self.deciding.go_to(self.log.begin_epoch(self.node_id, now))
+        LOG.info("controller %d is active in epoch %d", self.node_id, self.voter.epoch)
+        heard_ms, self.heard_ms = self.heard_ms, None
+        self.deciding.claim(self.voter.epoch, now.monotonic if heard_ms is None else heard_ms)
+        self.observers = {}
+        self.configure_replicas()
         return [] if self.finalized_features else self.change_metadata(first_records(self))
+
+    def renounce(self, now: Instant) -> list[Effect]:
+        """Decide no more: what was decided and is not committed is forgotten, and who waits for it is told so.
+
+        **Kafka:** `QuorumController.renounce`.
+        """
+        LOG.info("controller %d is active no more", self.node_id)
+        held, self._held = self._held, deque()
+        self.deciding.use_image(self.log.restored(self.image))
+        self._replay(self.voter.committed)
+        return [one.answer for one in held]
+
+    def hold(self, answer: Respond) -> None:
+        """Keep an answer until all of the log is committed that it may rest on."""
+        self._held.append(HeldAnswer(self.log.end_offset, answer))
+
+    @property
+    def all_committed(self) -> bool:
+        """Whether all of the log is committed."""
+        return self.voter.committed >= self.log.end_offset
+
+    # ---- deciding
 
     def on_event(
         self, handler: Callable[[Controller, ControllerState, MonotonicMs], ControllerStep], now: Instant
     ) -> list[Effect]:
-        """Call a handler of the controller because the time has come."""
-        return self.change_metadata(self.deciding.decide_event(handler, now.monotonic))
+        """Call a handler of the controller because the time has come, if it is active."""
+        return self.change_metadata(self.deciding.decide_event(handler, now.monotonic)) if self.is_active else []
 
     def change_metadata(self, records: list[LogRecord]) -> list[Effect]:
         """Write records to the metadata log, with what belongs to them, and then act on them."""
@@ -162,13 +251,18 @@ class ControllerCore:
             return []
         return self.deciding.decide_event(on_min_isr_change, MonotonicMs(0), partitions)
 
-    def stored(self, records: Sequence[LogRecord], now: Instant) -> list[Effect]:
-        """Records are on the disk: they count from now on, and those who wait for them are answered."""
+    def append(self, records: Sequence[LogRecord], now: Instant) -> list[Effect] | None:
+        """Append records as one batch; none if another controller is active by now.
+
+        Raises: `OSError`, `StorageError`.
+        """
+        return self.voter.append(len(records), batch_of(records, now), now)
+
+    def stored(self, records: Sequence[LogRecord]) -> None:
+        """Records are in the log: they count for what is decided from now on."""
         self.deciding.stored(records)
         if any(record.name in CONCERN_SETTINGS for record in records):
             self.configure_replicas()
-        waiting = list(self._fetches)  # they leave as they are answered
-        return [effect for one in waiting if not one.done for effect in one.complete(now)]
 
     def not_stored(self) -> None:
         """The metadata log took nothing: what was decided is forgotten."""

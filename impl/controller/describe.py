@@ -28,15 +28,18 @@ def describe_cluster(core: ControllerCore, call: Call, now: Instant) -> list[Eff
     error = check_endpoint_type(OF_CONTROLLERS, asked.endpoint_type if call.version else OF_BROKERS)
     if error != Error.NONE:
         return [call.respond(error_code=error.value, error_message=error.name, brokers=[])]
-    own = Message(broker_id=core.config.node_id, host=core.host, port=core.port, rack=None, is_fenced=False)
+    known = [
+        Message(broker_id=node, host=at.host, port=at.port, rack=None, is_fenced=False)
+        for node, at in sorted(core.endpoints.items())
+    ]
     return [
         call.respond(
             error_code=0,
             error_message=None,
             endpoint_type=OF_CONTROLLERS,
             cluster_id=core.cluster_id,
-            controller_id=core.config.node_id,
-            brokers=[own],
+            controller_id=core.voter.leader,
+            brokers=known,
             cluster_authorized_operations=operations,
         )
     ]

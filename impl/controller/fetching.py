@@ -1,72 +1,62 @@
-"""The metadata log, fetched by brokers and other observers: batches, and the snapshot with which the log begins.
+"""The metadata log, fetched by other voters and by brokers: batches, and the snapshot with which the log begins.
 
-Kafka: `KafkaRaftClient`. What is answered is decided in `spec.controller.rules.metadata_log`. All of the log is committed,
-so its end is the high watermark.
+Kafka: `KafkaRaftClient`. What is answered is decided in `spec.quorum`.
 """
+
+from collections.abc import Callable
 
 from kspec.impl.broker.administered import MetadataObserver
 from kspec.impl.broker.calls import Call, DelayedOperation, Effect, not_again
 from kspec.impl.controller.core import ControllerCore
+from kspec.impl.controller.quorum.messages import FIRST_BY_ID, METADATA_TOPIC_ID, MOST_BYTES, fetch_asked
 from kspec.impl.wire.values import Message
-from kspec.spec.controller.rules.metadata_log import (
-    IN_PLACE,
-    NO_SNAPSHOT,
-    SnapshotId,
-    check_controller_epoch,
-    check_metadata_fetch,
-    check_quorum_request,
-    check_snapshot,
-    check_snapshot_position,
-    has_everything,
-    is_news,
-    place_fetch,
-)
 from kspec.spec.controller.topics.names import CLUSTER_METADATA, check_metadata_partition
-from kspec.spec.messages.fetch import FetchPosition
-from kspec.spec.values import NO_TIMESTAMP, UNDEFINED_EPOCH_END, Epoch, Error, Instant, Offset
-
-TOPIC_ID = bytes(15) + b"\1"
-"""Kafka: `Uuid.METADATA_TOPIC_ID`."""
-
-MOST_BYTES = 8 << 20
-"""Of one answer. Kafka: `KafkaRaftClient.MAX_BATCH_SIZE_BYTES`, `MAX_FETCH_SIZE`."""
-
-FIRST_BY_ID = 13
-"""The version of Fetch from which topics are named by their ids."""
-
-FIRST_WITH_STATE = 15
-"""The version of Fetch from which the fetcher is named with its epoch."""
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId
+from kspec.spec.quorum.effects import QuorumAnswer
+from kspec.spec.quorum.leading import is_news
+from kspec.spec.quorum.refusals import check_leader_epoch, check_quorum_request, check_wait
+from kspec.spec.quorum.rules.snapshots import check_snapshot, check_snapshot_position, has_everything
+from kspec.spec.values import NO_LEADER, NO_TIMESTAMP, UNDEFINED_EPOCH_END, Epoch, Error, Instant, Offset
 
 
 def fetch(core: ControllerCore, call: Call, now: Instant) -> list[Effect]:
     """A fetch of the metadata log waits if there is nothing to say. **Kafka:** `KafkaRaftClient.handleFetchRequest`."""
-    request = call.message
+    message = call.message
     partition = _only_partition(call)
     error = check_quorum_request(_is_same_cluster(core, call), partition is not None)
     if partition is None or error != Error.NONE:
         return [call.respond(error_code=error.value, responses=[])]
-    asked = FetchPosition(
-        Epoch(partition.current_leader_epoch), Offset(partition.fetch_offset), Epoch(partition.last_fetched_epoch)
-    )
-    error = check_metadata_fetch(asked, request.max_wait_ms)
-    if error == Error.NONE:
-        error = check_controller_epoch(core.log.epoch, asked.current_leader_epoch)
+    request = fetch_asked(message, partition, call.version)
+    error = check_wait(message.max_wait_ms)
     if error != Error.NONE:
-        return [_answer(core, call, error_code=error.value, records=b"")]
-    _note_observer(core, call, asked, now)
-    place = place_fetch(core.log.log, core.log.snapshot, asked)
-    if request.max_wait_ms == 0 or is_news(place, core.log.log, asked, Offset(partition.high_watermark)):
-        return [_read(core, call, asked)]
+        return [_respond(core, call, request, QuorumFetchResponse(error, core.voter.epoch, core.voter.leader))]
+
+    def answer(told: QuorumFetchResponse) -> list[Effect]:
+        if message.max_wait_ms == 0 or is_news(request, told):
+            return [_respond(core, call, request, told)]
+        waiting = DelayedOperation(now.after(message.max_wait_ms), not_again, complete)
+        core.wait(waiting)
+        call.waiting = waiting
+        return []
 
     def complete(now: Instant) -> list[Effect]:
-        core.stop_waiting(waiting)
-        _note_observer(core, call, asked, now)
-        return [_read(core, call, asked)]
+        assert call.waiting is not None
+        core.stop_waiting(call.waiting)
+        return _handle(core, request, now, lambda told: [_respond(core, call, request, told)])
 
-    waiting = DelayedOperation(now.after(request.max_wait_ms), not_again, complete)
-    core.wait(waiting)
-    call.waiting = waiting
-    return []
+    return _handle(core, request, now, answer)
+
+
+def _handle(
+    core: ControllerCore, request: QuorumFetchRequest, now: Instant, answer: Callable[[QuorumFetchResponse], list[Effect]]
+) -> list[Effect]:
+    def noted(told: QuorumAnswer) -> list[Effect]:
+        assert isinstance(told, QuorumFetchResponse), f"a fetch is answered with {told}"
+        if told.error == Error.NONE:
+            _note_observer(core, request, now)
+        return answer(told)
+
+    return core.voter.asked(request, now, noted)
 
 
 def _is_same_cluster(core: ControllerCore, call: Call) -> bool:
@@ -79,57 +69,49 @@ def _only_partition(call: Call) -> Message | None:
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
     (topic,) = topics
-    named = bytes(topic.topic_id) == TOPIC_ID if call.version >= FIRST_BY_ID else topic.topic == CLUSTER_METADATA
+    named = bytes(topic.topic_id) == METADATA_TOPIC_ID if call.version >= FIRST_BY_ID else topic.topic == CLUSTER_METADATA
     partition: Message = topic.partitions[0]
     return partition if named and partition.partition == 0 else None
 
 
-def _read(core: ControllerCore, call: Call, asked: FetchPosition) -> Effect:
-    place = place_fetch(core.log.log, core.log.snapshot, asked)
-    if place.snapshot != NO_SNAPSHOT:
-        return _answer(core, call, snapshot_id=Message(**place.snapshot._asdict()), records=b"")
-    if place.diverging != UNDEFINED_EPOCH_END:
-        end = Message(epoch=place.diverging.leader_epoch, end_offset=place.diverging.end_offset)
-        return _answer(core, call, diverging_epoch=end, records=b"")
-    assert place == IN_PLACE
-    return _answer(core, call, records=core.log.batches_from(asked.fetch_offset, MOST_BYTES))
-
-
-def _answer(core: ControllerCore, call: Call, error_code: int = 0, **fields: object) -> Effect:
-    log = core.log.log
+def _respond(core: ControllerCore, call: Call, request: QuorumFetchRequest, told: QuorumFetchResponse) -> Effect:
+    fields: dict[str, object] = {"records": b""}
+    if told.snapshot != NO_SNAPSHOT:
+        fields["snapshot_id"] = Message(**told.snapshot._asdict())
+    if told.diverging != UNDEFINED_EPOCH_END:
+        fields["diverging_epoch"] = Message(epoch=told.diverging.leader_epoch, end_offset=told.diverging.end_offset)
+    if told.records:
+        fields["records"] = core.log.batches_from(request.fetch.fetch_offset, MOST_BYTES)
     partition = Message(
         partition_index=0,
-        error_code=error_code,
-        high_watermark=log.end_offset,
-        log_start_offset=log.start_offset,
-        current_leader=_current_leader(core),
+        error_code=told.error.value,
+        high_watermark=told.high_watermark,
+        log_start_offset=core.log.log.start_offset if told.error == Error.NONE else -1,
+        current_leader=Message(leader_id=told.leader, leader_epoch=told.epoch),
         **fields,
     )
     topic = call.message.topics[0]
     named = {"topic_id": topic.topic_id} if call.version >= FIRST_BY_ID else {"topic": topic.topic}
     responses = [Message(**named, partitions=[partition])]
-    return call.respond(error_code=0, responses=responses, node_endpoints=[_endpoint(core)])
+    return call.respond(error_code=0, responses=responses, node_endpoints=_leaders_endpoint(core))
 
 
-def _current_leader(core: ControllerCore) -> Message:
-    return Message(leader_id=core.config.node_id, leader_epoch=core.log.epoch)
+def _leaders_endpoint(core: ControllerCore) -> list[Message]:
+    """The address of the leader, if there is one."""
+    leader = core.voter.leader
+    at = core.endpoints.get(leader)
+    return [] if leader == NO_LEADER or at is None else [Message(node_id=leader, host=at.host, port=at.port)]
 
 
-def _endpoint(core: ControllerCore) -> Message:
-    return Message(node_id=core.config.node_id, host=core.host, port=core.port)
-
-
-def _note_observer(core: ControllerCore, call: Call, asked: FetchPosition, now: Instant) -> None:
+def _note_observer(core: ControllerCore, request: QuorumFetchRequest, now: Instant) -> None:
     """Remember who has read how far, for those who ask. **Kafka:** `LeaderState.updateReplicaState`."""
-    request = call.message
-    replica = request.replica_state.replica_id if call.version >= FIRST_WITH_STATE else request.replica_id
+    replica = request.replica.id
     if replica < 0:
         return
     before = core.observers.get(replica)
-    caught_up = (
-        now.timestamp if has_everything(core.log.log, asked) else NO_TIMESTAMP if before is None else before.caught_up_ms
-    )
-    core.observers[replica] = MetadataObserver(asked.fetch_offset, now.timestamp, caught_up)
+    is_there = has_everything(core.log.log, request.fetch)
+    caught_up = now.timestamp if is_there else NO_TIMESTAMP if before is None else before.caught_up_ms
+    core.observers[replica] = MetadataObserver(request.fetch.fetch_offset, now.timestamp, caught_up)
 
 
 # ---- snapshots
@@ -146,14 +128,15 @@ def fetch_snapshot(core: ControllerCore, call: Call, now: Instant) -> list[Effec
         Message(name=topic.name, partitions=[_piece(core, topic.name, one, request.max_bytes) for one in topic.partitions])
         for topic in request.topics
     ]
-    return [call.respond(error_code=0, topics=topics, node_endpoints=[_endpoint(core)])]
+    heard = core.voter.heard(request.replica_id, now)
+    return [*heard, call.respond(error_code=0, topics=topics, node_endpoints=_leaders_endpoint(core))]
 
 
 def _piece(core: ControllerCore, topic: str, asked: Message, most_bytes: int) -> Message:
     wanted = SnapshotId(Offset(asked.snapshot_id.end_offset), Epoch(asked.snapshot_id.epoch))
     error = check_metadata_partition(topic, asked.partition)
     if error == Error.NONE:
-        error = check_controller_epoch(core.log.epoch, Epoch(asked.current_leader_epoch))
+        error = check_leader_epoch(core.voter.state, Epoch(asked.current_leader_epoch))
     if error == Error.NONE:
         error = check_snapshot(core.log.snapshot, wanted)
     size = core.log.snapshot_size() if error == Error.NONE else 0
@@ -164,7 +147,7 @@ def _piece(core: ControllerCore, topic: str, asked: Message, most_bytes: int) ->
         index=asked.partition,
         error_code=error.value,
         snapshot_id=asked.snapshot_id,
-        current_leader=_current_leader(core),
+        current_leader=Message(leader_id=core.voter.leader, leader_epoch=core.voter.epoch),
         size=size,
         position=asked.position if error == Error.NONE else 0,
         unaligned_records=records,

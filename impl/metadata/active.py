@@ -3,17 +3,19 @@
 A decision changes its shape once on the way to the log: what was decided here is not read again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar, TypeVarTuple, assert_never
 
+from kspec.impl.metadata.files import MetadataBatch, replay_into
 from kspec.impl.metadata.image import ClusterImage, key_of
 from kspec.impl.metadata.records import LogRecord, from_spec
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.controller.state import Answer, AppendRecords, ControllerState, ControllerStep, activate
 from kspec.spec.metadata import MetadataRecord, PartitionChangeRecord, replay_all
+from kspec.spec.quorum.rules.replication import FIRST_EPOCH
 from kspec.spec.step import Reply
 from kspec.spec.topics import TopicIdPartition
-from kspec.spec.values import Epoch, Instant, MonotonicMs, Offset
+from kspec.spec.values import Epoch, Instant, MonotonicMs
 
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT", bound=Answer)
@@ -40,14 +42,26 @@ class StepRecorder(Protocol):
 
 
 class ActiveController:
-    """The controller in this process: its rules and settings, its state, and the image of what is stored."""
+    """The controller in this process: its rules and settings, its state, and the image of the metadata log.
 
-    def __init__(self, controller: Controller, controller_epoch: Epoch, image: ClusterImage, now_ms: MonotonicMs) -> None:
+    While it is active, the image is that of all that was decided; while it is not, of what is committed.
+    """
+
+    def __init__(self, controller: Controller, image: ClusterImage) -> None:
         self.controller = controller
         self.image = image
-        self.state: ControllerState = activate(controller_epoch, image.spec, now_ms)
+        self.state = ControllerState(FIRST_EPOCH, image.spec)
         self.note: StepRecorder | None = None
         """Called with each step of a handler, if steps are recorded."""
+
+    def claim(self, controller_epoch: Epoch, now_ms: MonotonicMs) -> None:
+        """Be active from now on: the image has all that is committed."""
+        self.state = activate(controller_epoch, self.image.spec, now_ms)
+
+    def use_image(self, image: ClusterImage) -> None:
+        """Know this from now on, instead of what was known; it is not active."""
+        self.image = image
+        self.state = ControllerState(self.state.controller_epoch, image.spec)
 
     def decide(
         self,
@@ -99,13 +113,13 @@ class ActiveController:
     def _key_of(self, record: MetadataRecord) -> TopicIdPartition | None:
         return key_of(self.state.image, record.partition_id) if isinstance(record, PartitionChangeRecord) else None
 
-    def go_to(self, end_offset: Offset) -> None:
-        """The metadata log goes up to an offset, and says nothing more: it has a control record there."""
-        self.image.go_to(end_offset)
+    def replay(self, batches: Iterable[MetadataBatch]) -> None:
+        """Take batches that are committed, while it is not active."""
+        replay_into(self.image, batches)
         self.state = self.state._replace(image=self.image.spec)
 
     def stored(self, records: Sequence[LogRecord]) -> None:
-        """The records that were decided are on the disk: they count from now on."""
+        """The records that were decided are in the log: the image shows them from now on."""
         ahead = self.state.image.end_offset - self.image.spec.end_offset
         assert ahead == len(records), f"{ahead} records were decided on, and {len(records)} are stored"
         self.image.decided(self.state.image, records)

@@ -17,8 +17,9 @@ from kspec.impl.records.record import records_of
 from kspec.impl.storage import Disk, LogConfig, PartitionFiles, StorageError
 from kspec.impl.storage.small_files import METADATA_FOLDER
 from kspec.spec.broker.recovery import CheckpointedOffsets
-from kspec.spec.controller.rules.metadata_log import NO_SNAPSHOT, SnapshotId, lacks_records
 from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
+from kspec.spec.quorum.rules.snapshots import lacks_records
 from kspec.spec.values import Epoch, Instant, Offset
 
 FOLDER = METADATA_FOLDER

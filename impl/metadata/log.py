@@ -1,35 +1,38 @@
-"""The metadata log as its controller has it: each append is synced before it counts, so all of it is committed.
+"""The metadata log as a voter of its quorum has it: batches that a leader appends, those that a follower fetches, and the
+election.
 
-One controller epoch is the leader epoch of the batches. It grows with every start, as with every election of a controller.
+What is written when, and through to the disk, `spec.quorum` decides.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from kspec.impl.metadata.files import MetadataFiles, replay_into
+from kspec.impl.metadata.election_file import read_election, write_election
+from kspec.impl.metadata.files import READ_BYTES, MetadataBatch, MetadataFiles, replay_into
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.records import LogRecord, encode_record
 from kspec.impl.metadata.snapshots import CONTROL, leader_change
+from kspec.impl.records.batch import Buffer
 from kspec.impl.records.record import new_batch
 from kspec.impl.storage import Disk
-from kspec.spec.values import Epoch, Instant, Offset
+from kspec.spec.messages.quorum.fetch import SnapshotId
+from kspec.spec.quorum.effects import LeaderChangeAppended
+from kspec.spec.quorum.replica import ElectionState
+from kspec.spec.values import BrokerId, Epoch, Instant, Offset
 
-FIRST_EPOCH = Epoch(1)
-"""The first controller epoch: there is no leader in epoch 0, in which observers begin. Kafka: `QuorumState.initialize`."""
+
+def batch_of(records: Sequence[LogRecord], now: Instant) -> bytes:
+    """Records as one batch, so that all of them survive or none."""
+    return new_batch([(now.timestamp, None, encode_record(record)) for record in records])
 
 
 class MetadataLog(MetadataFiles):
-    """The records of the metadata log, durable once `append` has returned."""
+    """The files of the metadata log, and `quorum-state` beside them."""
 
     def __init__(self, disk: Disk, log_dir: Path, now: Instant) -> None:
         super().__init__(disk, log_dir, now)
-        self.epoch = max(Epoch(self.last_epoch + 1), FIRST_EPOCH)
-
-    def image(self) -> ClusterImage:
-        """The image of the snapshot, and of the records after it. Raises: `StorageError`, if the snapshot is damaged."""
-        image = self.restored()
-        replay_into(image, self.batches())
-        return image
+        if self.snapshot.end_offset == self.end_offset == self.files.log.start_offset:
+            self.files.open_epoch(self.snapshot.epoch)
 
     # ---- for those who fetch it
 
@@ -45,20 +48,53 @@ class MetadataLog(MetadataFiles):
         """A piece of the snapshot. There is one."""
         return self.disk.open(self.path_of(self.snapshot)).read(position, most_bytes)
 
+    # ---- the election
+
+    def election(self) -> ElectionState:
+        """The election that was kept. Raises: `StorageError`, if the file is damaged."""
+        return read_election(self.disk, self.folder)
+
+    def keep_election(self, election: ElectionState, voters: frozenset[BrokerId]) -> None:
+        """Keep an election, through to the disk."""
+        write_election(self.disk, self.folder, election, voters)
+
     # ---- writing
 
-    def begin_epoch(self, node: int, now: Instant) -> Offset:
-        """Say that this node leads the log in the present epoch, through to the disk; the offset of the next record.
+    def append_leader_change(self, change: LeaderChangeAppended, leader: BrokerId, now: Instant) -> None:
+        """Append the first record of an epoch. **Kafka:** `LeaderState.appendStartOfEpochControlRecords`."""
+        record = leader_change(leader, change.voters, change.granting)
+        self.append(change.base_offset, change.epoch, new_batch([(now.timestamp, *record)], attributes=CONTROL), now)
 
-        **Kafka:** `LeaderState.appendStartOfEpochControlRecords`.
-        """
-        self._append(new_batch([(now.timestamp, *leader_change(node))], attributes=CONTROL), now)
-        return self.end_offset
+    def append(self, base_offset: Offset, epoch: Epoch, batch: Buffer, now: Instant) -> None:
+        """Append one batch, which gets this offset and this epoch."""
+        self.files.append(base_offset, epoch, [batch], now)
 
-    def append(self, records: Sequence[LogRecord], now: Instant) -> None:
-        """Write records as one batch, so that all of them survive or none, and return when they are on the disk."""
-        self._append(new_batch([(now.timestamp, None, encode_record(record)) for record in records]), now)
-
-    def _append(self, batch: bytes, now: Instant) -> None:
-        self.files.append(self.end_offset, self.epoch, [batch], now)
+    def flush(self, now: Instant) -> None:
+        """Write the log through to the disk."""
         self.files.flush(now.monotonic)
+
+    def cut(self, end_offset: Offset) -> None:
+        """Cut the log."""
+        self.files.truncate_to(end_offset)
+
+    def begin_anew(self, snapshot: SnapshotId, content: bytes, now: Instant) -> None:
+        """Empty the log, which begins after a snapshot that was fetched; its epoch counts as opened."""
+        self.begin_with(snapshot, content, now)
+        self.files.open_epoch(snapshot.epoch)
+
+    # ---- reading
+
+    def image(self) -> ClusterImage:
+        """The image of all that is there, committed or not. Raises: `StorageError`, if the snapshot is damaged."""
+        image = self.restored()
+        replay_into(image, self.batches())
+        return image
+
+    def batches_between(self, start: Offset, end: Offset) -> list[MetadataBatch]:
+        """The batches from an offset up to another one, at both of which a batch begins or ends."""
+        found: list[MetadataBatch] = []
+        while start < end:
+            piece = self.files.read(start, end, READ_BYTES, at_least_one=True)
+            found += self.batches_in(memoryview(piece.bytes()))
+            start = piece.next_offset
+        return found

@@ -7,14 +7,15 @@ A header and a footer, control records both, stand around the records: a file wi
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kspec.impl.metadata.records import LogRecord, decode_record, encode_record
 from kspec.impl.records.batch import InvalidBatchError, headers, is_intact
 from kspec.impl.records.record import RecordError, new_batch, records_of
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import DecodeError
-from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.impl.wire.writing import unsigned_varint
+from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.values import Epoch, Offset, TimestampMs
 
 NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -41,13 +42,16 @@ def snapshot_of(name: str) -> SnapshotId | None:
     return None if found is None else SnapshotId(Offset(int(found[1])), Epoch(int(found[2])))
 
 
-def leader_change(node: int) -> tuple[bytes, bytes]:
-    """Key and value of the control record with which a leader begins its epoch, in a quorum that has no one else.
+def leader_change(node: int, voters: Collection[int], granting: Collection[int]) -> tuple[bytes, bytes]:
+    """Key and value of the control record with which a leader begins its epoch: it, all voters, those that voted for it.
 
     **Kafka:** `LeaderChangeMessage`, version 0.
     """
-    voters = b"\2" + node.to_bytes(4, "big") + b"\0"
-    return _KEY.pack(0, LEADER_CHANGE), _LEADER.pack(0, node) + voters + voters + b"\0"
+    return _KEY.pack(0, LEADER_CHANGE), _LEADER.pack(0, node) + _voters(voters) + _voters(granting) + b"\0"
+
+
+def _voters(ids: Collection[int]) -> bytes:
+    return unsigned_varint(len(ids) + 1) + b"".join(voter.to_bytes(4, "big") + b"\0" for voter in sorted(ids))
 
 
 def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: TimestampMs) -> bytes:

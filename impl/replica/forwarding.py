@@ -123,12 +123,16 @@ class RemoteController:
     def producer_ids(self, then: Callable[[Instant], list[Effect]], now: Instant) -> list[Effect]:
         """Ask for the next block of ids, and go on when it is there, or when there is none to be had."""
         self._waiting_for_ids.append(then)
-        if len(self._waiting_for_ids) > 1:
-            return []
+        return [] if len(self._waiting_for_ids) > 1 else self._ask_for_ids(now)
+
+    def _ask_for_ids(self, now: Instant) -> list[Effect]:
         message = Message(broker_id=self._core.cluster.self_id, broker_epoch=self._core.broker_epoch)
         return [Ask(CHANNEL, "AllocateProducerIds", message, self._ids_given)]
 
     def _ids_given(self, answer: Message | None, now: Instant) -> list[Effect]:
+        if answer is not None and answer.error_code == Error.NOT_CONTROLLER.value:
+            self._core.timers.at(now.after(RETRY_MS), self._ask_for_ids)
+            return []
         if answer is not None and answer.error_code == Error.NONE.value:
             first, length = ProducerId(answer.producer_id_start), answer.producer_id_len
             self._core.producer_ids = allocated(AllocateProducerIdsResponse(Error.NONE, first, length))

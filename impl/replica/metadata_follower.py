@@ -1,4 +1,4 @@
-"""This broker reads the metadata log from the controller, and acts on what is committed: on all of it at once.
+"""This broker reads the metadata log from the active controller, and acts on what is committed: on all of it at once.
 
 Kafka: `KafkaRaftClient` as an observer, `MetadataLoader`. What a broker does about the difference of two images is
 `spec.metadata.local_change`; when it may act at all is `acts_on_metadata` of its release.
@@ -10,10 +10,13 @@ from collections.abc import Callable
 from kspec.impl.broker.calls import CONTROLLER, Ask, ChannelKey, CopyMetadata, CopySnapshot, CutMetadata, Effect, Then
 from kspec.impl.broker.core import BrokerCore
 from kspec.impl.metadata.files import MetadataBatch, replay_into
+from kspec.impl.replica.controllers import KnownControllers
 from kspec.impl.replica.metadata_copy import MetadataCopy
+from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
-from kspec.spec.controller.rules.metadata_log import SnapshotId
-from kspec.spec.values import Epoch, Error, Instant, Offset
+from kspec.spec.messages.quorum.fetch import SnapshotId
+from kspec.spec.quorum.rules.replication import may_truncate, truncation_offset
+from kspec.spec.values import Epoch, EpochEndOffset, Error, Instant, Offset
 
 CHANNEL = ChannelKey(CONTROLLER, "metadata")
 TOPIC_ID = bytes(15) + b"\1"
@@ -23,13 +26,20 @@ TOPIC = "__cluster_metadata"
 WAIT_MS, MOST_BYTES, RETRY_MS = 500, 8 << 20, 50
 SNAPSHOT_BYTES = 8 << 20
 
+ALONE_MS = 30_000
+"""The longest wait for the only controller: nobody else could be asked."""
+
 
 class MetadataFollower:
     """This broker's copy of the metadata log."""
 
-    def __init__(self, core: BrokerCore, copy: MetadataCopy) -> None:
+    def __init__(self, core: BrokerCore, copy: MetadataCopy, controllers: KnownControllers) -> None:
         self._core = core
         self._copy = copy
+        self._controllers = controllers
+        self._timeout_ms: int = (
+            core.config.number("controller.quorum.request.timeout.ms") if controllers.are_several else ALONE_MS
+        )
         self.acted: Callable[[Instant], list[Effect]] = lambda now: []
         self._epoch = 0
         self._pending: deque[MetadataBatch] = deque()
@@ -72,7 +82,7 @@ class MetadataFollower:
             session_epoch=-1,
             topics=[Message(topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition])],
         )
-        return [Ask(CHANNEL, "Fetch", message, self._take)]
+        return [Ask(CHANNEL, "Fetch", message, self._take, self._timeout_ms)]
 
     def _later(self, now: Instant) -> list[Effect]:
         self._core.timers.at(now.after(RETRY_MS), self.fetch)
@@ -80,21 +90,33 @@ class MetadataFollower:
 
     def _take(self, answer: Message | None, now: Instant) -> list[Effect]:
         if answer is None or answer.error_code or not answer.responses:
+            self._controllers.lose()
             return self._later(now)
         (part,) = answer.responses[0].partitions
-        if part.current_leader is not None and part.current_leader.leader_epoch > self._epoch:
-            self._epoch = part.current_leader.leader_epoch
-            if part.error_code:
-                return self.fetch(now)
         if part.error_code:
-            return self._later(now)
+            return self._look_for_leader(part, now)
+        if part.current_leader is not None and part.current_leader.leader_id >= 0:
+            self._controllers.hear(part.current_leader.leader_id)
         if part.snapshot_id is not None and part.snapshot_id.end_offset >= 0:
             self._snapshot = b""
             return self._ask_for_snapshot(SnapshotId(Offset(part.snapshot_id.end_offset), Epoch(part.snapshot_id.epoch)))
         diverging = part.diverging_epoch
         if diverging is not None and diverging.end_offset >= 0:
-            return self._cut(Offset(diverging.end_offset), now)
+            return self._cut(EpochEndOffset(Epoch(diverging.epoch), Offset(diverging.end_offset)), now)
         return self._take_batches(part, now)
+
+    def _look_for_leader(self, part: Message, now: Instant) -> list[Effect]:
+        """Ask the leader that an error names, or the next controller after a while."""
+        leader = part.current_leader
+        if leader is None or leader.leader_epoch < self._epoch:  # he who answers is behind
+            self._controllers.lose()
+            return self._later(now)
+        is_news = leader.leader_epoch > self._epoch
+        self._epoch = leader.leader_epoch
+        before = self._controllers.asked
+        self._controllers.hear(leader.leader_id)
+        is_elsewhere = leader.leader_id >= 0 and self._controllers.asked != before
+        return self.fetch(now) if is_news or is_elsewhere else self._later(now)
 
     def _take_batches(self, part: Message, now: Instant) -> list[Effect]:
         effects: list[Effect] = []
@@ -116,8 +138,11 @@ class MetadataFollower:
         replay_into(image, taken)
         return bool(taken) or self.end_at_start == image.spec.end_offset
 
-    def _cut(self, end_offset: Offset, now: Instant) -> list[Effect]:
+    def _cut(self, end: EpochEndOffset, now: Instant) -> list[Effect]:
         """The controller does not have the end of the copy, which was never committed."""
+        end_offset = truncation_offset(self._copy.log, self._copy.snapshot, end)
+        if not may_truncate(end_offset, self.end_offset):
+            raise StorageError(f"the metadata log should be cut at {end_offset}, and {self.end_offset} is committed")
         while self._pending and self._pending[-1].next_offset > end_offset:
             self._pending.pop()
         return [CutMetadata(end_offset), Then(lambda: self.fetch(now))]
@@ -143,10 +168,11 @@ class MetadataFollower:
         def take(answer: Message | None, now: Instant) -> list[Effect]:
             return self._take_piece(snapshot, answer, now)
 
-        return [Ask(CHANNEL, "FetchSnapshot", message, take)]
+        return [Ask(CHANNEL, "FetchSnapshot", message, take, self._timeout_ms)]
 
     def _take_piece(self, snapshot: SnapshotId, answer: Message | None, now: Instant) -> list[Effect]:
         if answer is None or answer.error_code or not answer.topics:
+            self._controllers.lose()
             return self._later(now)
         (part,) = answer.topics[0].partitions
         if part.error_code != Error.NONE.value:

@@ -152,6 +152,10 @@ class BrokerShell(Shell):
         else:
             self.take_snapshot()
 
+    def append_metadata(self, records: Sequence[LogRecord]) -> list[Effect] | None:
+        """A member of a cluster writes no metadata: its controller does."""
+        raise AssertionError("this broker does not lead the metadata log")
+
     def metadata_stored(self, records: Sequence[LogRecord]) -> list[Effect]:
         """A member of a cluster writes no metadata: its controller does."""
         raise AssertionError("this broker does not lead the metadata log")

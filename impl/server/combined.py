@@ -22,6 +22,7 @@ from kspec.impl.metadata.log import MetadataLog
 from kspec.impl.metadata.records import LogRecord
 from kspec.impl.replica.member import ClusterMember
 from kspec.impl.server.broker import BrokerShell
+from kspec.impl.server.controller import ControllingShell
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.apis import CONTROLLER_APIS, FORWARDED
 from kspec.impl.wire.frames import LENGTH, read_header
@@ -36,7 +37,7 @@ LOG = logging.getLogger("kspec.broker")
 
 
 class LocalMetadata:
-    """The metadata log of the controller in this process. Its image is the broker's as well, and all of it is committed."""
+    """The metadata log of the controller in this process, the only one. Its image is the broker's, too: all is committed."""
 
     def __init__(self, core: BrokerCore) -> None:
         self._core = core
@@ -80,7 +81,7 @@ class LocalConnection:
         """Do nothing."""
 
 
-class CombinedShell(BrokerShell):
+class CombinedShell(ControllingShell, BrokerShell):
     """The shell around a broker and its controller."""
 
     def __init__(
@@ -88,6 +89,7 @@ class CombinedShell(BrokerShell):
     ) -> None:
         super().__init__(core, replicas, log)
         self.controller = controller
+        controller.after_commit = self.take_snapshot
         self._member = member
         self._of_controller = controller_handlers(controller)
         self.handlers = {**self.handlers, **{name: self._of_controller[name] for name in FORWARDED}}
@@ -147,11 +149,8 @@ class CombinedShell(BrokerShell):
     def metadata_stored(self, records: Sequence[LogRecord]) -> list[Effect]:
         """The controller goes on, and so does the broker."""
         now = self.now()
-        return [*self.controller.stored(records, now), *self._member.metadata.acted(now), *self._register_again(now)]
-
-    def metadata_not_stored(self) -> None:
-        """The controller forgets."""
-        self.controller.not_stored()
+        self.controller.stored(records)
+        return [*self._member.metadata.acted(now), *self._register_again(now)]
 
 
 def new_controller(core: BrokerCore, rules: Controller, log: MetadataLog, now: Instant) -> ControllerCore:
@@ -160,9 +159,10 @@ def new_controller(core: BrokerCore, rules: Controller, log: MetadataLog, now: I
     The lock on the folder shows that no other process of this broker is alive: its session is long over.
     """
     long_ago = now.after(-core.config.number("broker.session.timeout.ms") - 1)
-    controller = ControllerCore(core.config, rules, log, log.image(), now._replace(monotonic=long_ago))
+    controller = ControllerCore(core.config, rules, log)
+    controller.heard_ms = long_ago
     controller.cluster_id = core.cluster_id
-    controller.timers = core.timers
+    controller.use_timers(core.timers)
     at = core.cluster.endpoint
     controller.listener, controller.host, controller.port = at.name, at.host, at.port
     core.cluster.use_image(controller.image)

@@ -24,6 +24,7 @@ from kspec.impl.broker.calls import (
     Detain,
     Drop,
     Effect,
+    EndOnError,
     FollowUp,
     GradualWork,
     InTurns,
@@ -38,7 +39,6 @@ from kspec.impl.broker.timers import Timers
 from kspec.impl.config.settings import SettingValues
 from kspec.impl.metadata.files import MetadataFiles
 from kspec.impl.metadata.image import ClusterImage
-from kspec.impl.metadata.log import MetadataLog
 from kspec.impl.metadata.records import LogRecord
 from kspec.impl.requests.describe import unsupported_api_versions
 from kspec.impl.server import clock
@@ -139,7 +139,7 @@ class Shell(ABC):
                 case Then():
                     postponed = self.carry_out(effect.effects())
                 case Respond():
-                    self.respond(effect.call, effect.message, effect.is_long)
+                    self.answer(effect)
                 case NoResponse():
                     self.connection_of(effect.call).answer(effect.call.place, [])
                 case Drop():
@@ -156,6 +156,8 @@ class Shell(ABC):
                     postponed = self.works.begin(effect)
                 case AppendMetadata():
                     return self._store_and_go_on(effects[number:])
+                case EndOnError():
+                    self.fail(effect.error, effect.what)
                 case _:
                     self.carry_out_other(effect)
             if postponed is not None:
@@ -204,9 +206,20 @@ class Shell(ABC):
     def carry_out_other(self, effect: BrokerEffect) -> None:
         """Carry out an effect that only a broker has."""
 
+    def answer(self, effect: Respond) -> None:
+        """Send an answer."""
+        self.respond(effect.call, effect.message, effect.is_long)
+
+    @abstractmethod
+    def append_metadata(self, records: Sequence[LogRecord]) -> list[Effect] | None:
+        """Append records to the metadata log as one batch; what follows, or none if this node may not decide any more.
+
+        Raises: `OSError`, `StorageError`.
+        """
+
     @abstractmethod
     def metadata_stored(self, records: Sequence[LogRecord]) -> list[Effect]:
-        """Records are on the disk, and count from now on; what follows from that."""
+        """Records are in the log, and count from now on; what follows from that."""
 
     @abstractmethod
     def metadata_not_stored(self) -> None:
@@ -237,17 +250,14 @@ class Shell(ABC):
 
     def _append_metadata(self, effect: AppendMetadata) -> list[Effect] | None:
         """Store records, and tell what follows; none if that fails: what was decided is forgotten, the node ends."""
-        log = self.metadata
-        assert isinstance(log, MetadataLog)
         if self.failure is None:
             try:
-                log.append(effect.records, self.now())
+                follows = self.append_metadata(effect.records)
             except (OSError, StorageError) as error:
                 self.fail(error)
             else:
-                follows = self.metadata_stored(effect.records)
-                self.take_snapshot()
-                return follows
+                if follows is not None:
+                    return [*self.metadata_stored(effect.records), *follows]
         self.metadata_not_stored()
         return None
 

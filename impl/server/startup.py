@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import uuid
+from functools import partial
 from typing import NamedTuple
 
 from kspec.impl.broker.calls import CONTROLLER
@@ -11,13 +12,13 @@ from kspec.impl.broker.cluster import ClusterKnowledge
 from kspec.impl.broker.core import BrokerCore
 from kspec.impl.broker.replicas import Replicas, id_bytes
 from kspec.impl.config.broker import BrokerConfig
-from kspec.impl.config.properties import ConfigError
 from kspec.impl.controller.timing import start_timers
 from kspec.impl.metadata.active import StepRecorder
 from kspec.impl.metadata.files import MetadataFiles
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.log import MetadataLog
 from kspec.impl.records import reading
+from kspec.impl.replica.controllers import KnownControllers
 from kspec.impl.replica.member import ClusterMember, MetadataReader
 from kspec.impl.replica.membership import Introduction
 from kspec.impl.replica.metadata_copy import MetadataCopy
@@ -48,18 +49,6 @@ class BrokerRules(NamedTuple):
 
     broker: BrokerProtocol
     controller: Controller
-
-
-def controller_address(config: BrokerConfig) -> Address:
-    """The address of a controller in another process. Raises: `ConfigError`."""
-    voters = config.words("controller.quorum.voters")
-    if len(voters) != 1:
-        raise ConfigError("controller.quorum.voters must name one controller as ID@HOST:PORT, such as 100@127.0.0.1:9093")
-    _, at, address = voters[0].partition("@")
-    host, colon, port = address.rpartition(":")
-    if not at or not colon or not port.isdigit():
-        raise ConfigError(f"controller.quorum.voters must have the form ID@HOST:PORT, not {voters[0]!r}")
-    return host.strip("[]"), int(port)
 
 
 def endpoint_of(config: BrokerConfig, listening: socket.socket) -> Message:
@@ -110,15 +99,16 @@ class RunningBroker:
         may_format: bool = True,
     ) -> None:
         self.config = config
-        self._controller = controller_address(config) if config.has_controller_elsewhere else None
+        self.controllers = KnownControllers(config.places)
+        is_alone = config.has_controller_elsewhere
         disk = RealDisk()
         self._listening = listening
-        self.directory = open_directory(config, disk, may_format and self._controller is None)
+        self.directory = open_directory(config, disk, may_format and not is_alone)
         self.core = core = member_core(config, rules.broker, endpoint_of(config, listening), self.directory)
         core.note = core.cluster.note = note
         core.disk_space = disk_space(config.log_dir)
         self.replicas = Replicas(core, self.directory)
-        self.broker = self._broker_alone(disk) if self._controller is not None else self._combined(rules.controller, disk)
+        self.broker = self._broker_alone(disk) if is_alone else self._combined(rules.controller, disk)
         self.broker.on_serve = self._serve
         self.broker.on_stop = self.broker.on_failure = self._end
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -135,24 +125,30 @@ class RunningBroker:
 
     def _broker_alone(self, disk: Disk) -> BrokerShell:
         self.metadata = copy = MetadataCopy(disk, self.config.log_dir, clock.now())
-        self._member(MetadataFollower(self.core, copy))
+        self._member(MetadataFollower(self.core, copy, self.controllers))
         return BrokerShell(self.core, self.replicas, copy)
 
     def _combined(self, rules: Controller, disk: Disk) -> BrokerShell:
         core, now = self.core, clock.now()
         self.metadata = log = MetadataLog(disk, self.config.log_dir, now)
         controller = new_controller(core, rules, log, now)
-        controller.deciding.note = core.note
+        controller.deciding.note = controller.voter.note = core.note
         shell = CombinedShell(core, self.replicas, log, controller, self._member(LocalMetadata(core)))
-        shell.carry_out(controller.lead(now))
+        shell.carry_out(controller.start(now))
         if shell.failure is not None:
             raise BrokerFailureError(shell.complaint)
         start_timers(controller, now)
         return shell
 
+    def _leave_controllers(self) -> None:
+        """Wait no longer for a controller that is not asked any more."""
+        channels = self.broker.channels
+        if isinstance(channels, Channels):
+            channels.leave(CONTROLLER, self.controllers.place)
+
     def _address_of(self, node: int) -> Address | None:
         if node == CONTROLLER:
-            return self._controller
+            return self.controllers.place
         endpoint = self.core.cluster.image.endpoints.get(node)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
@@ -162,9 +158,9 @@ class RunningBroker:
         """Begin to join the cluster."""
         self._loop = loop
         self._housekeeping = Housekeeping(self.broker, self.directory, loop)
-        self.broker.channels = Channels(
-            loop, self._address_of, self.config.number("socket.request.max.bytes"), self.broker.answered
-        )
+        channels = Channels(loop, self._address_of, self.config.number("socket.request.max.bytes"), self.broker.answered)
+        self.broker.channels = channels
+        self.controllers.on_change = partial(loop.call_soon, self._leave_controllers)
         self.broker.use(loop)
         reading.load()
         self.join()

@@ -9,10 +9,12 @@ from kspec.impl.trace.values import Json, TraceError, decode, encode, name_of, n
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.coordinator.protocol import CoordinatorProtocol
-from kspec.spec.releases.names import coordinator_of
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.releases.features import release_of
+from kspec.spec.releases.names import coordinator_of, quorum_of
 from kspec.spec.transactions.protocol import TransactionProtocol
 
-RULES = (BrokerProtocol, ControllerProtocol, CoordinatorProtocol, TransactionProtocol)
+RULES = (BrokerProtocol, ControllerProtocol, CoordinatorProtocol, TransactionProtocol, QuorumProtocol)
 
 
 class TraceWriter:
@@ -91,6 +93,7 @@ class RecordedStep(NamedTuple):
             ControllerProtocol: controller,
             CoordinatorProtocol: coordinator_of(broker.name),
             TransactionProtocol: broker.transactions,
+            QuorumProtocol: quorum_of(release_of(controller.name)),
         }
         try:
             handler = named(self.rule)

@@ -51,6 +51,18 @@ def refused(message: Message, error: int) -> Message:
     return Message(**values)
 
 
+def refused_whatever(message: Message, error: int) -> Message:
+    """An answer with this error wherever it says of something whether it went well."""
+    values = {name: _refused_whatever(value, error) for name, value in message.__dict__.items()}
+    return Message(**{name: error if name == "error_code" else value for name, value in values.items()})
+
+
+def _refused_whatever(value: Any, error: int) -> Any:
+    if isinstance(value, Message):
+        return refused_whatever(value, error)
+    return [_refused_whatever(one, error) for one in value] if isinstance(value, list) else value
+
+
 def _refused(value: Any, error: int) -> Any:
     if isinstance(value, Message):
         return refused(value, error)

@@ -38,6 +38,7 @@ COMMANDS = {
     "topics": "broker.topics",
     "consumer-groups": "broker.groups.command",
     "transactions": "broker.transactions.command",
+    "metadata-quorum": "broker.quorum.command",
     "configs": "broker.topics",
     "get-offsets": "broker.topics",
     "delete-records": "broker.topics",

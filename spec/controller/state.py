@@ -129,6 +129,16 @@ def refuse_as_inactive(state: ControllerState, request: ControllerRequest) -> Co
     return Step(state, (Reply(answer),))
 
 
+def check_active(is_active: bool) -> Error:
+    """Whether a request is sent to the active controller, as one has to be that may change something.
+
+    Errors: `NOT_CONTROLLER`; the sender looks for the active one.
+
+    **Kafka:** `QuorumController.ControllerWriteEvent`, `ControllerExceptions.newWrongControllerException`.
+    """
+    return Error.NONE if is_active else Error.NOT_CONTROLLER
+
+
 def decide(
     state: ControllerState, records: tuple[MetadataRecord, ...], answer: Answer | None, *sessions: BrokerSession
 ) -> ControllerStep:

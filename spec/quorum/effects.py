@@ -11,7 +11,7 @@ from typing import TypeAlias
 from kspec.spec.log.batch import Batches
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochResponse
-from kspec.spec.messages.quorum.fetch import QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteResponse
 from kspec.spec.quorum.replica import ElectionState
 from kspec.spec.step import Reply
@@ -59,6 +59,23 @@ class LogCut:
     """Cut the log, and the epoch history with it, at this offset."""
 
     end_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWanted:
+    """Fetch this snapshot from the leader in place of records, and tell the replica when it is on the disk (`on_snapshot`).
+
+    Kafka: `FollowerState.setFetchingSnapshot`.
+    """
+
+    snapshot: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
+class LogReplaced:
+    """Empty the log, which begins anew after this snapshot."""
+
+    snapshot: SnapshotId
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +151,8 @@ QuorumEffect: TypeAlias = (
     | LeaderChangeAppended
     | LogFlushed
     | LogCut
+    | SnapshotWanted
+    | LogReplaced
     | ForgetRequests
     | FailWaiting
     | StartTimer

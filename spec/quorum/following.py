@@ -1,10 +1,10 @@
 """Handlers of a follower: it hears of leaders, and appends what its leader sends."""
 
 from kspec.spec.log.algebra import LogT
-from kspec.spec.log.local_log import append_in_order, truncate
+from kspec.spec.log.local_log import LocalLog, append_in_order, truncate
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import (
     Halt,
@@ -13,8 +13,10 @@ from kspec.spec.quorum.effects import (
     LogCommitted,
     LogCut,
     LogFlushed,
+    LogReplaced,
     QuorumEffect,
     QuorumTimer,
+    SnapshotWanted,
     StartTimer,
 )
 from kspec.spec.quorum.refusals import check_voters_request, is_meant
@@ -105,7 +107,8 @@ def handle_fetch_response(
     response: QuorumFetchResponse,
     now: MonotonicMs,
 ) -> QuorumStep[LogT]:
-    """Append the leader's records, and write them through to the disk before the next fetch; or truncate.
+    """Append the leader's records, and write them through to the disk before the next fetch; or truncate; or ask for a
+    snapshot.
 
     **Kafka:** `KafkaRaftClient.handleFetchResponse`.
     """
@@ -115,7 +118,9 @@ def handle_fetch_response(
     following, effects = taken.step
     if following.role != VoterRole.FOLLOWER:
         return Step(state, (Halt(IllegalState.NOT_FOLLOWING),))
-    if response.diverging != UNDEFINED_EPOCH_END:
+    if response.snapshot != NO_SNAPSHOT:
+        step: QuorumStep[LogT] = Step(following, (SnapshotWanted(response.snapshot),))
+    elif response.diverging != UNDEFINED_EPOCH_END:
         step = truncate_by(server, following, response.diverging)
     else:
         step = append_records(server, following, asked.message.fetch.fetch_offset, response)
@@ -128,7 +133,7 @@ def truncate_by(server: QuorumServer, state: QuorumReplica[LogT], end: EpochEndO
 
     **Kafka:** `KafkaRaftClient.handleFetchResponse`, `KafkaRaftLog.truncateTo`.
     """
-    offset = truncation_offset(state.local.log, end)
+    offset = truncation_offset(state.local.log, state.snapshot, end)
     committed = max(state.high_watermark, state.local.high_watermark)
     if not server.protocol.may_truncate(min(offset, end.end_offset), committed):
         return Step(state, (Halt(IllegalState.BELOW_HIGH_WATERMARK),))
@@ -157,3 +162,39 @@ def append_records(
         return Step(after, (*written, Halt(IllegalState.HIGH_WATERMARK_BACK)))
     local = appended.local._replace(high_watermark=max(told, appended.local.high_watermark))
     return Step(after._replace(local=local, high_watermark=told), (*written, LogCommitted(told)))
+
+
+def on_snapshot(
+    server: QuorumServer, state: QuorumReplica[LogT], snapshot: SnapshotId, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Go on after a snapshot that is complete and on the disk: the log begins with it, and what was in the log is gone.
+
+    The epoch of the snapshot counts as opened, so that the log's last epoch is known before its first record. A snapshot
+    of less than is known to be committed changes nothing.
+
+    **Kafka:** `KafkaRaftClient.handleFetchSnapshotResponse`, `KafkaRaftLog.truncateToLatestSnapshot`.
+    """
+    end = snapshot.end_offset
+    if end <= state.local.high_watermark:
+        return Step(state)
+    log = state.local.log.restart_at(end).open_epoch(snapshot.epoch)
+    known = max(state.high_watermark, end)
+    after = state._replace(local=LocalLog(log, end), snapshot=snapshot, high_watermark=known)
+    return Step(after, (LogReplaced(snapshot), LogCommitted(known), fetch_timer(server)))
+
+
+def on_snapshot_piece(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicMs) -> QuorumStep[LogT]:
+    """A piece of a snapshot is there: the leader is.
+
+    **Kafka:** `KafkaRaftClient.handleFetchSnapshotResponse`, `FollowerState.resetFetchTimeoutForSuccessfulFetch`.
+    """
+    return Step(state, (fetch_timer(server),))
+
+
+def after_own_snapshot(state: QuorumReplica[LogT], snapshot: SnapshotId) -> QuorumReplica[LogT]:
+    """The replica that has taken a snapshot of what is committed, and keeps no records before its end.
+
+    **Kafka:** `KafkaRaftClient.createSnapshot`, `KafkaRaftLog.deleteBeforeSnapshot`.
+    """
+    local = state.local
+    return state._replace(snapshot=snapshot, local=local._replace(log=local.log.start_at(snapshot.end_offset)))

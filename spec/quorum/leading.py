@@ -4,13 +4,13 @@ from kspec.spec.log.algebra import LogT
 from kspec.spec.log.batch import Batches
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse
 from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import Halt, IllegalState, LogAppended, QuorumEffect
 from kspec.spec.quorum.refusals import check_leaders_request
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, progress_of, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.quorum.rules.replication import find_divergence
+from kspec.spec.quorum.rules.snapshots import IN_PLACE, FetchPlace, place_fetch
 from kspec.spec.quorum.rules.voters import is_voter
 from kspec.spec.quorum.rules.votes import majority_of
 from kspec.spec.quorum.transitions import (
@@ -21,7 +21,7 @@ from kspec.spec.quorum.transitions import (
     flush_and_count,
 )
 from kspec.spec.step import Reply, Send, Step
-from kspec.spec.values import UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, MonotonicMs, ReplicaKey
+from kspec.spec.values import UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, Error, MonotonicMs, ReplicaKey
 
 # ---- appending
 
@@ -32,6 +32,14 @@ def leads_in(state: QuorumReplica[LogT], epoch: Epoch) -> bool:
     **Kafka:** `KafkaRaftClient.append`, which throws `NotLeaderException`.
     """
     return state.role == VoterRole.LEADER and state.election.epoch == epoch
+
+
+def is_active(state: QuorumReplica[LogT]) -> bool:
+    """Whether the replica leads, and knows all that was committed before it did: then its controller may decide.
+
+    **Kafka:** `KafkaRaftClient.maybeFireLeaderChange`, `QuorumController.claim`.
+    """
+    return state.role == VoterRole.LEADER and state.high_watermark != UNKNOWN_OFFSET
 
 
 def append(server: QuorumServer, state: QuorumReplica[LogT], batches: Batches, now: MonotonicMs) -> QuorumStep[LogT]:
@@ -63,32 +71,36 @@ def handle_fetch(
         return Step(state, (_fetch_answer(state, error),))
     if request.replica.id == server.self_id:
         return Step(state, (_fetch_answer(state, Error.UNKNOWN_SERVER_ERROR),))
-    diverging = find_divergence(state.local.log, request.fetch)
-    has_parted = diverging != UNDEFINED_EPOCH_END
-    noted = note_fetch(server, state, request, now) if server.protocol.counts_fetch(has_parted) else Step(state)
-    if has_parted:
-        return Step(noted.state, (*noted.effects, _fetch_answer(noted.state, Error.NONE, diverging=diverging)))
+    place = place_fetch(state.local.log, state.snapshot, request.fetch)
+    noted = note_fetch(server, state, request, now) if server.protocol.counts_fetch(place != IN_PLACE) else Step(state)
+    if place != IN_PLACE:
+        return Step(noted.state, (*noted.effects, _elsewhere(noted.state, place)))
     records = state.local.log.read(request.fetch.fetch_offset, server.settings.max_records)
     return Step(noted.state, (*noted.effects, _fetch_answer(noted.state, Error.NONE, records)))
 
 
-def _fetch_answer(
-    state: QuorumReplica[LogT], error: Error, records: Batches = (), diverging: EpochEndOffset = UNDEFINED_EPOCH_END
-) -> QuorumEffect:
+def _fetch_answer(state: QuorumReplica[LogT], error: Error, records: Batches = ()) -> QuorumEffect:
     epoch, leader, _ = state.election
     if error != Error.NONE:
         return Reply(QuorumFetchResponse(error, epoch, leader))
-    return Reply(QuorumFetchResponse(error, epoch, leader, records, state.high_watermark, diverging))
+    return Reply(QuorumFetchResponse(error, epoch, leader, records, state.high_watermark))
+
+
+def _elsewhere(state: QuorumReplica[LogT], place: FetchPlace) -> QuorumEffect:
+    epoch, leader, _ = state.election
+    return Reply(QuorumFetchResponse(Error.NONE, epoch, leader, (), state.high_watermark, *place))
 
 
 def is_news(request: QuorumFetchRequest, response: QuorumFetchResponse) -> bool:
-    """Whether a fetch is answered at once: with an error, records, a truncation, or a later high watermark.
+    """Whether a fetch is answered at once: with an error, records, a truncation, a snapshot, or a later high watermark.
 
     **Kafka:** `KafkaRaftClient.handleFetchRequest`.
     """
     has_parted = response.diverging != UNDEFINED_EPOCH_END
     is_error = response.error != Error.NONE
-    return is_error or bool(response.records) or has_parted or response.high_watermark > request.high_watermark
+    needs_snapshot = response.snapshot != NO_SNAPSHOT
+    knows_less = response.high_watermark > request.high_watermark
+    return is_error or bool(response.records) or has_parted or needs_snapshot or knows_less
 
 
 def note_fetch(

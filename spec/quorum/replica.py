@@ -6,6 +6,7 @@ from typing import Generic, NamedTuple
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.local_log import LocalLog
 from kspec.spec.messages.fetch import NO_LIMIT
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import FIRST_EPOCH
@@ -85,7 +86,8 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     - `has_fetched`, of a follower: its leader has answered a fetch;
     - `tally`, of one that asks for votes;
     - of a leader: where its epoch starts, the progress of others, and who has fetched since its timer was started;
-    - of one that has resigned: voters that have not acknowledged it, and who is to follow, in this order.
+    - of one that has resigned: voters that have not acknowledged it, and who is to follow, in this order;
+    - `snapshot`: that with which the log begins, `NO_SNAPSHOT` if it begins with its first record.
     """
 
     local: LocalLog[LogT]
@@ -102,6 +104,7 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     heard_from: frozenset[BrokerId] = frozenset()
     unacknowledged: frozenset[BrokerId] = frozenset()
     successors: tuple[ReplicaKey, ...] = ()
+    snapshot: SnapshotId = NO_SNAPSHOT
 
 
 def own_key(server: QuorumServer, state: QuorumReplica[LogT]) -> ReplicaKey:

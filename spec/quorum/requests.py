@@ -64,5 +64,13 @@ def _end(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumRequest:
 
 def _needs_begin(server: QuorumServer, state: QuorumReplica[LogT], voter: ReplicaKey, now: MonotonicMs) -> bool:
     known = progress_of(state, voter)
-    period = server.settings.fetch_timeout_ms // 2
+    period = begin_period_ms(server)
     return server.protocol.needs_begin(known.has_acknowledged, now - known.last_fetch_ms, period)
+
+
+def begin_period_ms(server: QuorumServer) -> int:
+    """The time (milliseconds) after which a leader looks again whom to tell that it leads.
+
+    **Kafka:** `LeaderState.beginQuorumEpochTimer`.
+    """
+    return server.settings.fetch_timeout_ms // 2

@@ -2,6 +2,7 @@
 
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.local_log import LocalLog
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.quorum.effects import Halt, IllegalState, PersistElection
 from kspec.spec.quorum.replica import ElectionState, QuorumReplica, QuorumServer, own_key, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
@@ -23,9 +24,15 @@ from kspec.spec.values import NO_LEADER, DirectoryId
 
 
 def start(
-    server: QuorumServer, log: LogT, election: ElectionState, directory: DirectoryId, voter_sets: VoterSets
+    server: QuorumServer,
+    log: LogT,
+    election: ElectionState,
+    directory: DirectoryId,
+    voter_sets: VoterSets,
+    snapshot: SnapshotId = NO_SNAPSHOT,
 ) -> QuorumStep[LogT]:
-    """The replica as it starts: from its log, the stored election, the id of its directory, and the voter sets of its log.
+    """The replica as it starts: from its log, the stored election, the id of its directory, the voter sets of its log, and
+    the snapshot with which that begins.
 
     An election that is older than the log counts for nothing. The only voter leads at once, in the next epoch.
 
@@ -33,7 +40,8 @@ def start(
     """
     last_epoch = last_epoch_of(log)
     stored = ElectionState(last_epoch) if election.epoch < last_epoch else election
-    state = QuorumReplica(LocalLog(log, log.start_offset), voter_sets, directory, stored)
+    committed = max(log.start_offset, snapshot.end_offset)
+    state = QuorumReplica(LocalLog(log, committed), voter_sets, directory, stored, snapshot=snapshot)
     step = _restored(server, state)
     stands = step.state.role in (VoterRole.UNATTACHED, VoterRole.FOLLOWER, VoterRole.RESIGNED)
     if stands and votes(server, state) and len(voters_of(state)) == 1:

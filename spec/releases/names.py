@@ -4,9 +4,11 @@ from typing import TypeVar
 
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.coordinator.protocol import CoordinatorProtocol
+from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.releases.broker import BROKER_NEXT, BROKER_RELEASES, NEWEST
 from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.kraft import KRAFT_RELEASES
+from kspec.spec.releases.quorum import QUORUM_RELEASES
 
 RulesT = TypeVar("RulesT")
 
@@ -46,6 +48,16 @@ def coordinator_of(release: str) -> CoordinatorProtocol:
     """
     changed = {rules.name: rules for rules in COORDINATOR_RELEASES}
     return _in_force(changed, COORDINATOR_RELEASES[0], RELEASES)[release.partition(" with ")[0]]
+
+
+def quorum_of(release: str) -> QuorumProtocol:
+    """The rules of a release's quorum of controllers: those that the latest release up to this one has changed.
+
+    A controller's name may have a weakened rule behind it (`RELEASE with MUTANT`), which leaves the quorum as it is. For a
+    release without KRaft they are those of the first one.
+    """
+    changed = {rules.name: rules for rules in QUORUM_RELEASES}
+    return _in_force(changed, QUORUM_RELEASES[0], RELEASES)[release.partition(" with ")[0]]
 
 
 def _in_force(changed: dict[str, RulesT], first: RulesT, names: tuple[str, ...]) -> dict[str, RulesT]:

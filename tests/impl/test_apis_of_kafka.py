@@ -27,7 +27,7 @@ NOT_OFFERED: dict[str, tuple[str, ...]] = {
         *("AddRaftVoter", "RemoveRaftVoter", "UnregisterController"),
     ),
     "controller": (
-        *("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "ControllerRegistration", "DescribeUserScramCredentials"),
+        *("ControllerRegistration", "DescribeUserScramCredentials"),
         *("AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter", "UnregisterController"),
     ),
 }

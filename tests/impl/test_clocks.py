@@ -41,6 +41,7 @@ MAY: dict[str, str] = {
     "conformance.world.environment.metadata_log": "the timestamps of records that a controller writes",
     "kspec.cli.broker.console": "when a measurement began and ended is printed, as Kafka's tool does",
     "kspec.cli.broker.groups.resetting": "a record is so old: records have the time of the wall, as Kafka's tool has it",
+    "kspec.cli.broker.quorum.command": "how long ago a voter has fetched is printed, as Kafka's tool does",
     "kspec.cli.broker.transactions.command": "how long a transaction has been open, by a timestamp of its coordinator",
     "kspec.cli.conformance.matrix": "a page says on which day it was written",
     "benchmarks.broker.coordinator_load": "the timestamps of the commits in a log that it writes",

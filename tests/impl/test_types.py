@@ -12,9 +12,11 @@ from kspec.spec.broker import effects as broker_effects
 from kspec.spec.broker.lifecycle import LifecycleEffect
 from kspec.spec.controller.state import ControllerEffect
 from kspec.spec.coordinator.effects import GroupEffect, RuntimeEffect
+from kspec.spec.quorum.effects import QuorumEffect
 from tests.places import REPOSITORY
 
 DECODED = {
+    "impl/metadata/election_file.py": "a file of JSON",
     "impl/records/compiled.py": "types of the compiler",
     "impl/records/compression.py": "codecs of other libraries",
     "impl/records/reading.py": "arrays of records, and what the compiled reader finds in them",
@@ -34,7 +36,15 @@ SAME_SHAPE: dict[tuple[str, ...], str] = {}
 """Values of two classes with the same fields, and why they are not one class."""
 
 
-UNIONS = (calls.Effect, broker_effects.Effect, LifecycleEffect, ControllerEffect, GroupEffect, RuntimeEffect)
+UNIONS = (
+    calls.Effect,
+    broker_effects.Effect,
+    LifecycleEffect,
+    ControllerEffect,
+    GroupEffect,
+    RuntimeEffect,
+    QuorumEffect,
+)
 """The closed unions of effects: those of `spec`'s handlers, and those that a node's shell carries out."""
 
 EFFECTS = frozenset((get_origin(one) or one).__name__ for union in UNIONS for one in get_args(union))
@@ -44,6 +54,8 @@ HANDED_ON = {"impl/server/shell.py carry_out": "the rest are a broker's effects:
 
 SELECTIONS = {
     "impl/broker/calls.py stores_among": "changes of files are joined, or done in threads; the others stay in their order",
+    "impl/server/controller.py carry_out_other": "a controller asks others; anything else of a broker's is an error",
+    "impl/server/controller.py refuse": "the answers of what another controller decides now are errors; the rest is dropped",
     "impl/server/shell.py refuse": "the answers of what was not stored are errors; nothing else of it happens",
     "impl/server/shell.py _store_and_go_on": "records are stored as one batch before the rest",
     "impl/server/shell.py _takes_long": "other requests are put off behind these",
@@ -153,6 +165,7 @@ def test_every_match_over_effects_is_exhaustive() -> None:
     assert others == {*HANDED_ON, *SELECTIONS}
     assert exhaustive >= {
         "impl/broker/core.py take",
+        "impl/controller/quorum/voting.py _carried_out",
         "impl/metadata/active.py _call",
         "impl/requests/groups.py divided",
         "impl/server/broker.py carry_out_other",

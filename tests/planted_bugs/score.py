@@ -88,7 +88,7 @@ REASONS: dict[str, str] = {
     "controller.rules.partition_change:last_known_leader_if_up, take_another: acceptable -> target.last_known_elr": UNREAD,
     "coordinator.protocol:MINUTE_MS, change_constant: 60000 -> 60001": READ_ONCE,
     "coordinator.protocol:MINUTE_MS, change_constant: 60000 -> 59999": READ_ONCE,
-    "controller.rules.metadata_log:end_of_epoch, take_another: snapshot.end_offset -> end.end_offset": SAME,
+    "quorum.rules.snapshots:end_of_epoch, take_another: snapshot.end_offset -> end.end_offset": SAME,
     "broker.rules.truncation:truncation_step, take_another: answer.leader_epoch -> log.latest_epoch": (
         "nothing changes: the next condition gives the same where one of both is no epoch"
     ),

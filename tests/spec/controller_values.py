@@ -7,7 +7,6 @@ from kspec.spec.broker.rules.lifecycle import BrokerLifecycle
 from kspec.spec.controller.protocol import Controller, ControllerSettings, PartitionSettings
 from kspec.spec.controller.rules.brokers import BrokerSession
 from kspec.spec.controller.rules.features import FeatureLevel, FeatureRange
-from kspec.spec.controller.rules.metadata_log import FetchPlace, SnapshotId
 from kspec.spec.controller.rules.partition_change import NOBODY_ELECTED, unchanged
 from kspec.spec.controller.state import AppendRecords, activate
 from kspec.spec.messages.administration.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -74,8 +73,6 @@ CONTROLLER_VALUES: tuple[Any, ...] = (
     Controller(KRAFT_4_0),
     ControllerSettings(),
     PartitionSettings(P, 1, False),
-    SnapshotId(Offset(1), Epoch(1)),
-    FetchPlace(),
     FeatureLevel("f", 1),
     FeatureRange("f", 0, 1),
     ReleaseFeatures("f", 1),

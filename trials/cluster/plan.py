@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 HOST = "127.0.0.1"
 CONTROLLER, CONTROLLER_ID = "controller", 100
 MOST_BROKERS = 99
+MOST_CONTROLLERS = 9
 CLUSTER_ID = "a3NwZWMtY2x1c3Rlci1ub2RlcQ"
 """The cluster's id: 16 bytes in URL-safe base64, as Kafka's."""
 
@@ -22,7 +23,8 @@ class UsageError(ClusterError):
 
 
 class Node(NamedTuple):
-    """One process of the cluster. `name` is its key among the process ids: a broker's id, or `controller`.
+    """One process of the cluster. `name` is its key among the process ids: a broker's id, `controller`, or `controller-1`
+    and so on if there are several.
 
     `port`: on which it listens; `told`: its advertised port, which may be a proxy's.
     """
@@ -66,7 +68,9 @@ class Node(NamedTuple):
         return f"{HOST}:{self.told}"
 
     def __str__(self) -> str:
-        return f"broker {self.name}" if self.is_broker else "the controller"
+        if self.is_broker:
+            return f"broker {self.name}"
+        return "the controller" if self.name == CONTROLLER else self.name.replace("-", " ")
 
 
 class Program(Protocol):
@@ -88,38 +92,58 @@ class Ports(NamedTuple):
     listens: Mapping[str, int]
     told: Mapping[str, int]
 
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The names of the controllers."""
+        return tuple(name for name in self.listens if name.startswith(CONTROLLER))
 
-def ports_from(first: int, brokers: int) -> Ports:
-    """Broker N on the first port plus N-1, and the controller behind the last. Raises: `UsageError`."""
-    if not 0 < first <= 65535 - brokers:
-        raise UsageError(f"the ports of {brokers} brokers and a controller begin at 1 to {65535 - brokers}, not at {first}")
-    names = [str(number) for number in range(1, brokers + 1)] + [CONTROLLER]
-    ports = dict(zip(names, range(first, first + brokers + 1), strict=True))
+
+def controller_names(controllers: int) -> tuple[str, ...]:
+    """The names of the controllers of a cluster. Raises: `UsageError`."""
+    if not 1 <= controllers <= MOST_CONTROLLERS:
+        raise UsageError(f"a cluster has 1 to {MOST_CONTROLLERS} controllers, not {controllers}")
+    if controllers == 1:
+        return (CONTROLLER,)
+    return tuple(f"{CONTROLLER}-{number}" for number in range(1, controllers + 1))
+
+
+def controller_id(name: str) -> int:
+    """The id of a controller."""
+    return CONTROLLER_ID + int(name.removeprefix(CONTROLLER).removeprefix("-") or 0)
+
+
+def ports_from(first: int, brokers: int, controllers: int = 1) -> Ports:
+    """Broker N on the first port plus N-1, and the controllers behind the last. Raises: `UsageError`."""
+    names = [str(number) for number in range(1, brokers + 1)] + [*controller_names(controllers)]
+    if not 0 < first <= 65536 - len(names):
+        last, whom = 65536 - len(names), "a controller" if controllers == 1 else f"{controllers} controllers"
+        raise UsageError(f"the ports of {brokers} brokers and {whom} begin at 1 to {last}, not at {first}")
+    ports = dict(zip(names, range(first, first + len(names)), strict=True))
     return Ports(ports, ports)
 
 
-def ports_behind(first: int, brokers: int) -> Ports:
+def ports_behind(first: int, brokers: int, controllers: int = 1) -> Ports:
     """Advertised ports as those of `ports_from`, behind which each node listens on another. Raises: `UsageError`."""
-    told, listens = ports_from(first, brokers), ports_from(first + brokers + 1, brokers)
-    return Ports(listens.listens, told.told)
+    told = ports_from(first, brokers, controllers)
+    return Ports(ports_from(first + len(told.told), brokers, controllers).listens, told.told)
 
 
 def nodes_of(
     folder: Path, brokers: int, ports: Ports, overrides: Mapping[str, str], *, combined: bool = False
 ) -> list[Node]:
-    """The controller and the brokers; or one node that is both.
+    """The controllers and the brokers; or one node that is both.
 
     `overrides`: settings for all nodes, in place of the cluster's defaults. Raises: `UsageError`.
     """
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"a cluster has 1 to {MOST_BROKERS} brokers, not {brokers}")
-    if combined and brokers > 1:
+    if combined and (brokers > 1 or len(ports.controllers) > 1):
         raise UsageError("only a single broker can be the controller as well")
     settings = {**defaults(brokers), **overrides}
     names = [str(number) for number in range(1, brokers + 1)]
     roles = dict.fromkeys(names, BOTH if combined else BROKER)
     if not combined:
-        roles = {CONTROLLER: CONTROLLER_ROLE, **roles}
+        roles = {**dict.fromkeys(ports.controllers, CONTROLLER_ROLE), **roles}
     return [_node(folder / name, name, role, ports, settings) for name, role in roles.items()]
 
 
@@ -137,21 +161,21 @@ def defaults(brokers: int) -> dict[str, str]:
 
 
 def _node(folder: Path, name: str, roles: str, ports: Ports, settings: Mapping[str, str]) -> Node:
-    node_id = CONTROLLER_ID if name == CONTROLLER else int(name)
+    node_id = controller_id(name) if roles == CONTROLLER_ROLE else int(name)
     controller = f"CONTROLLER://{HOST}"
     listens, told = f"PLAINTEXT://{HOST}:{ports.listens[name]}", f"PLAINTEXT://{HOST}:{ports.told[name]}"
-    voter = node_id if roles != BROKER else CONTROLLER_ID
-    at = ports.told[CONTROLLER]
+    at = {controller_id(one): ports.told[one] for one in ports.controllers}
     if roles == CONTROLLER_ROLE:
-        listens, told = f"{controller}:{ports.listens[CONTROLLER]}", f"{controller}:{at}"
-        at = ports.listens[CONTROLLER]
+        listens, told = f"{controller}:{ports.listens[name]}", f"{controller}:{ports.told[name]}"
+        at[node_id] = ports.listens[name]
     elif roles == BOTH:
+        at = {node_id: ports.told[CONTROLLER]}
         listens = f"{listens},{controller}:{ports.listens[CONTROLLER]}"
     properties = {
         "process.roles": roles,
         "node.id": str(node_id),
         "cluster.id": CLUSTER_ID,
-        "controller.quorum.voters": f"{voter}@{HOST}:{at}",
+        "controller.quorum.voters": ",".join(f"{voter}@{HOST}:{port}" for voter, port in at.items()),
         "controller.listener.names": "CONTROLLER",
         "listeners": listens,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",

@@ -69,7 +69,7 @@ class SimulatedCluster:
         settings = setup.settings()
         self.controller = ControllerNode(CONTROLLER_ID, self.clock, self.network, self.random, setup.controller, settings)
         self.brokers = {
-            node: BrokerNode(node, self.clock, self.network, self.random, protocol, settings, CONTROLLER_ID)
+            node: BrokerNode(node, self.clock, self.network, self.random, protocol, settings, [CONTROLLER_ID])
             for node, protocol in sorted(setup.protocols.items())
         }
         for node in (self.controller, *self.brokers.values()):

@@ -152,6 +152,8 @@ class SimulatedConnection:
     """The scheduled checks of timeouts."""
     free_at: list[int] = field(default_factory=lambda: [0, 0])
     """The arrival of the last frame back, and of the last one forth: the next one comes after it."""
+    stuck: list[deque[Carried]] = field(default_factory=lambda: [deque(), deque()])
+    """The frames back, and those forth, that could not arrive while the nodes were parted: the next ones wait for them."""
     holds: int = 0
     """The number of requests that are not finished, so that the next one waits."""
     waiting: deque[Frame] = field(default_factory=deque)
@@ -334,13 +336,21 @@ class Network:
         """
         if line.lost:
             return
+        stuck = line.stuck[forth]
+        is_behind = bool(stuck) and stuck[0] is not frame
         if line.arrives_from > self._clock.now_ms:
             self._clock.at(line.arrives_from, self._go, line, forth, frame)
-        elif self.blocked and self.is_blocked(line.client.node_id, line.server.node_id):
+            return
+        if is_behind or (self.blocked and self.is_blocked(line.client.node_id, line.server.node_id)):
+            if not any(one is frame for one in stuck):
+                stuck.append(frame)
             later = self._clock.now_ms + RETRY_MS
             line.free_at[forth] = max(line.free_at[forth], later)
             self._clock.at(later, self._go, line, forth, frame)
-        elif not (self.holds and any(hold.takes(line, forth, frame) for hold in self.holds)):
+            return
+        if stuck:
+            stuck.popleft()
+        if not (self.holds and any(hold.takes(line, forth, frame) for hold in self.holds)):
             self.arrive(line, forth, frame)
 
     def arrive(self, line: SimulatedConnection, forth: bool, frame: Carried) -> None:

@@ -2,22 +2,24 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVarTuple
+from typing import Any, Protocol, TypeVarTuple
 
 from kspec.impl.broker.calls import CONTROLLER, Ask, ChannelKey
 from kspec.impl.broker.replicas import Replicas
 from kspec.impl.config.broker import BrokerConfig
 from kspec.impl.config.controller import ControllerConfig
+from kspec.impl.config.voters import Place
 from kspec.impl.controller.core import ControllerCore
 from kspec.impl.controller.timing import start_timers
 from kspec.impl.metadata.active import StepRecorder
 from kspec.impl.metadata.files import records_in
 from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.replica.controllers import KnownControllers
 from kspec.impl.replica.metadata_copy import MetadataCopy
 from kspec.impl.replica.metadata_follower import MetadataFollower
 from kspec.impl.server.broker import BrokerShell
@@ -245,21 +247,24 @@ class SimulatedNode(ABC):
         self.shell.do_what_is_due()
 
 
-class _SimulatedSender:
-    """The sender of a broker's requests."""
+class AnsweredShell(Protocol):
+    """A shell that sends requests, and takes their answers."""
 
-    def __init__(self, node: "BrokerNode") -> None:
-        self._node = node
+    def answered(self, asked: Ask, answer: Message | None) -> None:
+        """Take an answer, or none."""
+
+
+class _SimulatedSender:
+    """The sender of a node's requests. `controller_id`: the controller that a broker asks."""
+
+    def __init__(self, node: "SimulatedNode", shell: AnsweredShell, controller_id: Callable[[], int]) -> None:
+        self._node, self._shell, self._controller_id = node, shell, controller_id
 
     def ask(self, asked: Ask) -> None:
         """Send a request; the response comes later."""
-        node = self._node
         if asked.channel.node == CONTROLLER:
-            asked.channel = ChannelKey(node.controller_id, asked.channel.purpose)
-        node.network.ask(node, asked, partial(self._answered, asked))
-
-    def _answered(self, asked: Ask, answer: Message | None) -> None:
-        self._node.broker.answered(asked, answer)
+            asked.channel = ChannelKey(self._controller_id(), asked.channel.purpose)
+        self._node.network.ask(self._node, asked, partial(self._shell.answered, asked))
 
     def close(self) -> None:
         """Do nothing: connections end with the process."""
@@ -298,11 +303,11 @@ class BrokerNode(SimulatedNode):
         random: Random,
         protocol: BrokerProtocol,
         settings: dict[str, str],
-        controller_id: int,
+        controllers: Sequence[int],
     ) -> None:
         super().__init__(node_id, clock, network, random)
         self.protocol = protocol
-        self.controller_id = controller_id
+        self.controllers = controllers
         self.config = BrokerConfig(
             {**settings, "node.id": str(node_id), "process.roles": "broker", "listeners": f"PLAINTEXT://127.0.0.1:{node_id}"}
         )
@@ -318,11 +323,12 @@ class BrokerNode(SimulatedNode):
         copy = MetadataCopy(self.disk, Path(self._path), now)
         copy.read = read_once
         self.replicas = Replicas(core, self.directory, most_threads=1)
+        controllers = KnownControllers({one: Place("127.0.0.1", one) for one in self.controllers})
         incarnation = Incarnation((self.node_id << 64) + self.incarnation)
-        self.member = new_member(core, self.replicas, MetadataFollower(core, copy), incarnation)
+        self.member = new_member(core, self.replicas, MetadataFollower(core, copy, controllers), incarnation)
         self.shell = self.broker = _BrokerShell(core, self.replicas, copy)
         self.broker.now, self.broker.coded = self.now, self.network.coded
-        self.broker.channels = _SimulatedSender(self)
+        self.broker.channels = _SimulatedSender(self, self.broker, lambda: controllers.asked)
         self.broker.on_serve = self._serve
         self.broker.on_stop = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self._close))
         self.broker.on_failure = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self.kill))
@@ -385,7 +391,7 @@ class BrokerNode(SimulatedNode):
 
 
 class ControllerNode(SimulatedNode):
-    """The controller."""
+    """A controller: the only one, or one of several `voters`."""
 
     apis = CONTROLLER_APIS
 
@@ -397,30 +403,37 @@ class ControllerNode(SimulatedNode):
         random: Random,
         rules: Controller,
         settings: dict[str, str],
+        voters: Sequence[int] = (),
     ) -> None:
         super().__init__(node_id, clock, network, random)
         self.rules = rules
         own = {
             "process.roles": "controller",
             "node.id": str(node_id),
-            "controller.quorum.voters": f"{node_id}@127.0.0.1:{node_id}",
+            "controller.quorum.voters": ",".join(f"{one}@127.0.0.1:{one}" for one in voters or (node_id,)),
             "listeners": f"CONTROLLER://127.0.0.1:{node_id}",
             "log.dirs": f"/sim/{node_id}",
         }
         self.config = ControllerConfig({**settings, **own})
+
+    @property
+    def _draws(self) -> str:
+        """The seed of the times that this process waits by chance: other ones than those of other nodes, and starts."""
+        return f"{self.node_id} {self.incarnation} {self.random.getstate()[1][0]}"
 
     def _start(self) -> None:
         now, path = self.now(), f"/sim/{self.node_id}"
         self.directory = LogDirectory.open(path, self.disk, CLUSTER_ID, self.node_id)
         log = MetadataLog(self.disk, Path(path), now)
         log.read = read_once
-        self.core = core = ControllerCore(self.config, self.rules, log, log.image(), now)
+        self.core = core = ControllerCore(self.config, self.rules, log, Random(self._draws))
         core.deciding.note = self.note
         core.cluster_id = CLUSTER_ID
         self.shell = shell = _ControllerShell(core, log)
         shell.now, shell.coded = self.now, self.network.coded
+        shell.channels = _SimulatedSender(self, shell, lambda: self.node_id)
         shell.on_failure = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self.kill))
-        shell.carry_out(core.lead(now))
+        shell.carry_out(core.start(now))
         start_timers(core, now)
         self.serves = True
         self.network.servers[self.node_id] = self

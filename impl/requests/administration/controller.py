@@ -19,7 +19,8 @@ from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
 from kspec.spec.messages.administration.error_response import ErrorResponse
 from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from kspec.spec.metadata import MetadataRecord, partition_of
-from kspec.spec.values import BrokerId, Error, Instant, PartitionId
+from kspec.spec.quorum.refusals import check_described_quorum
+from kspec.spec.values import NO_TIMESTAMP, UNKNOWN_OFFSET, BrokerId, Error, Instant, PartitionId
 
 FIRST_WITH_KINDS = 1
 """The version of UpdateFeatures from which the kind of change is named."""
@@ -209,27 +210,37 @@ def describe_quorum(core: AdministeredNode, call: Call, now: Instant) -> list[Ef
         )
         for topic in call.message.topics
     ]
-    listener = Message(name=quorum.listener, host=quorum.host, port=quorum.port)
     told = any(one.error_code == Error.NONE.value for topic in topics for one in topic.partitions)
-    nodes = [Message(node_id=quorum.voter, listeners=[listener])] if told else []
-    return [call.respond(error_code=0, error_message=None, topics=topics, nodes=nodes)]
+    nodes = [
+        Message(node_id=node, listeners=[Message(name=at.listener, host=at.host, port=at.port)])
+        for node, at in sorted(quorum.endpoints.items())
+    ]
+    return [call.respond(error_code=0, error_message=None, topics=topics, nodes=nodes if told else [])]
 
 
 def _quorum(quorum: Quorum, topic: str, index: int, now: Instant) -> Message:
     error = check_metadata_partition(topic, index)
+    if error == Error.NONE:
+        error = check_described_quorum(quorum.leads)
     if error != Error.NONE:
         return Message(partition_index=index, error_code=error.value, error_message=None)
-    end = quorum.end_offset
+    voters = quorum.endpoints.keys()
+    own = MetadataObserver(quorum.end_offset, now.timestamp, now.timestamp)
+    known = {**quorum.fetched, quorum.node: own}
     return Message(
         partition_index=0,
         error_code=0,
         error_message=None,
-        leader_id=quorum.voter,
+        leader_id=quorum.node,
         leader_epoch=quorum.epoch,
-        high_watermark=end,
-        current_voters=[_replica_of_quorum(quorum.voter, MetadataObserver(end, now.timestamp, now.timestamp))],
-        observers=[_replica_of_quorum(node, observer) for node, observer in sorted(quorum.observers.items())],
+        high_watermark=quorum.high_watermark,
+        current_voters=[_replica_of_quorum(node, known.get(node, NOT_SEEN)) for node in sorted(voters)],
+        observers=[_replica_of_quorum(node, one) for node, one in sorted(known.items()) if node not in voters],
     )
+
+
+NOT_SEEN = MetadataObserver(UNKNOWN_OFFSET, NO_TIMESTAMP, NO_TIMESTAMP)
+"""A voter that has not fetched."""
 
 
 def _replica_of_quorum(node: int, observer: MetadataObserver) -> Message:

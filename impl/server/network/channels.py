@@ -16,6 +16,7 @@ from kspec.impl.broker.calls import ChannelKey as Name
 from kspec.impl.server.network.connection import Connection, configure
 from kspec.impl.wire.requests import read_response, request_parts, sent
 from kspec.impl.wire.values import DecodeError, Message
+from kspec.spec.values import Error
 
 LOG = logging.getLogger("kspec.channels")
 
@@ -64,7 +65,7 @@ class Channel:
             self._loop.call_soon(self._fail)
             return
         self._loop.add_writer(sock.fileno(), self._connected, address)
-        self._wait(CONNECT_SECONDS)
+        self._wait(min(CONNECT_SECONDS, self._patience))
 
     def _connected(self, address: Address) -> None:
         sock, self._connecting = self._connecting, None
@@ -77,7 +78,13 @@ class Channel:
             return
         self._versions = {}
         self._connection = Connection(self._loop, sock, self, address)
+        self._hello.timeout_ms = int(self._patience * 1000)
         self._send(self._hello, 0)
+
+    @property
+    def _patience(self) -> float:
+        """The longest wait (s) of the request that comes first."""
+        return self._waiting[0].timeout_ms / 1000 if self._waiting else CONNECT_SECONDS
 
     # ---- requests
 
@@ -85,6 +92,10 @@ class Channel:
         if self._under_way is None and self._waiting and self._versions and self._connection is not None:
             asked = self._waiting.popleft()
             version = self._version_of(asked.api)
+            if version is not None and version < asked.lowest:
+                self._loop.call_soon(self._answered, asked, Message(error_code=Error.UNSUPPORTED_VERSION.value))
+                self._loop.call_soon(self._next)
+                return
             if version is None:
                 LOG.warning("node %d does not know %s", self.name.node, asked.api)
                 self._loop.call_soon(self._answered, asked, None)
@@ -206,6 +217,12 @@ class Channels:
         if channel is None:
             channel = self._channels[key] = Channel(self._loop, asked.channel, self._largest_frame, self._answered)
         channel.ask(asked, address)
+
+    def leave(self, node: int, but: Address | None) -> None:
+        """Close the connections to a node at other addresses than this one: it is somewhere else now."""
+        for (name, address), channel in self._channels.items():
+            if name.node == node and address != but:
+                channel.close()
 
     def close(self) -> None:
         """Close all connections."""

@@ -63,7 +63,7 @@ class ClusterAdmin:
     """Requests to a cluster. Each call has until `seconds` are over. Raises: `RefusedError`."""
 
     def __init__(self, servers: str, seconds: float) -> None:
-        self._servers = [_place(one) for one in servers.split(",")]
+        self.servers = [_place(one) for one in servers.split(",")]
         self.seconds = seconds
         self._versions: dict[Place, dict[int, tuple[int, int]]] = {}
 
@@ -84,12 +84,12 @@ class ClusterAdmin:
 
     def somewhere(self, api: str, version: int, **fields: Any) -> Message:
         """The answer of the first of the given servers that gives one."""
-        for place in self._servers[:-1]:
+        for place in self.servers[:-1]:
             try:
                 return self.asked(place, api, version, **fields)
             except RefusedError:
                 continue
-        return self.asked(self._servers[-1], api, version, **fields)
+        return self.asked(self.servers[-1], api, version, **fields)
 
     def asked(self, place: Place, api: str, newest: int, **fields: Any) -> Message:
         """The answer of a broker, in the newest version that both sides know."""

@@ -1,4 +1,4 @@
-"""`kspec cluster`: a controller and brokers as processes."""
+"""`kspec cluster`: controllers and brokers as processes."""
 
 import asyncio
 from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--log-dir", metavar="DIR", help="The folder of the cluster, with one for each process.")
 @click.option("--brokers", default=3, show_default=True, metavar="N", help="How many brokers.")
+@click.option("--controllers", default=1, show_default=True, metavar="N", help="How many controllers.")
 @click.option("--port", default=19192, show_default=True, metavar="PORT", help="Of broker 1; broker N is on PORT+N-1.")
 @click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of all processes.")
 @click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 def cluster(
     log_dir: str | None,
     brokers: int,
+    controllers: int,
     port: int,
     overrides: tuple[str, ...],
     release: str | None,
@@ -91,7 +93,7 @@ def cluster(
     story: str | None,
     stories: bool,
 ) -> int:
-    """Run a cluster on this machine, a controller and brokers as processes, until SIGTERM or Ctrl-C.
+    """Run a cluster on this machine, controllers and brokers as processes, until SIGTERM or Ctrl-C.
 
     It prints `ready HOST:PORT,...` when all serve, and shows the partitions. DIR/pids.json has the process ids. Who dies is
     started again.
@@ -133,7 +135,7 @@ def cluster(
             click.echo(start_by_hand(folder, start))
             return ALL_HOLD
         given = parse_overrides(overrides)
-        ports = ports_from(port, brokers) if rounds is None else ports_behind(port, brokers)
+        ports = (ports_from if rounds is None else ports_behind)(port, brokers, controllers)
         is_trial = rounds is not None or bank is not None
         given = {**SOON, **given} if is_trial else given
         nodes = nodes_of(folder.path, brokers, ports, given, combined=combined)

@@ -5,10 +5,12 @@ answer names the leader.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kspec.spec.log.batch import Batches
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.values import (
+    NO_EPOCH,
     NO_LEADER,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
@@ -19,6 +21,19 @@ from kspec.spec.values import (
     Offset,
     ReplicaKey,
 )
+
+
+class SnapshotId(NamedTuple):
+    """Names a snapshot: it says what the records before `end_offset` say, of which the last is of this epoch.
+
+    Kafka: `OffsetAndEpoch`, `Snapshots.filenameFromSnapshotId`.
+    """
+
+    end_offset: Offset
+    epoch: Epoch
+
+
+NO_SNAPSHOT = SnapshotId(UNKNOWN_OFFSET, NO_EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,8 @@ class QuorumFetchRequest:
 class QuorumFetchResponse:
     """The answer to a fetch of the metadata log. Kafka: `FetchResponseData.PartitionData`.
 
-    `diverging`: the end to which the follower has to truncate first, undefined if it does not.
+    `diverging`: the end to which the follower has to truncate first, undefined if it does not. `snapshot`: the one that it
+    has to fetch first, as the records that it asks for are no longer kept.
     """
 
     error: Error
@@ -46,3 +62,4 @@ class QuorumFetchResponse:
     records: Batches = ()
     high_watermark: Offset = UNKNOWN_OFFSET
     diverging: EpochEndOffset = UNDEFINED_EPOCH_END
+    snapshot: SnapshotId = NO_SNAPSHOT

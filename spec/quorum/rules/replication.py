@@ -1,15 +1,15 @@
 """Replication of the metadata log: what is committed, where logs part, what is written through to the disk.
 
 The log is that of partitions, and so is the rule by which a leader finds that a follower's log has parted from its own
-(`spec.broker.rules.divergence`). The two protocols part in the high watermark: here it is what a majority has, whoever that
-is; there what each member of the ISR has. So here nothing is committed of an earlier epoch before a record of the present
-one is.
+(`spec.broker.rules.divergence`, asked by `spec.quorum.rules.snapshots`). The two protocols part in the high watermark: here
+it is what a majority has, whoever that is; there what each member of the ISR has. So here nothing is committed of an earlier
+epoch before a record of the present one is.
 """
 
-from kspec.spec.broker.rules.divergence import has_parted
 from kspec.spec.log.algebra import Log
-from kspec.spec.messages.fetch import FetchPosition
-from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
+from kspec.spec.messages.quorum.fetch import SnapshotId
+from kspec.spec.quorum.rules.snapshots import end_of_epoch
+from kspec.spec.values import NO_EPOCH, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Offset
 
 FIRST_EPOCH = Epoch(0)
 """The epoch of a replica that knows of no election. No record is of it: the first leader has the next one."""
@@ -20,29 +20,7 @@ def last_epoch_of(log: Log) -> Epoch:
     return FIRST_EPOCH if log.latest_epoch == NO_EPOCH else log.latest_epoch
 
 
-def end_of_epoch(log: Log, epoch: Epoch) -> EpochEndOffset:
-    """The largest epoch up to this one, and its end; for an epoch above all of the log's, the last one and the log's end.
-
-    **Kafka:** `KafkaRaftLog.endOffsetForEpoch`.
-    """
-    end = log.end_offset_for_epoch(epoch)
-    return EpochEndOffset(last_epoch_of(log), log.end_offset) if end == UNDEFINED_EPOCH_END else end
-
-
-def find_divergence(log: Log, fetch: FetchPosition) -> EpochEndOffset:
-    """The end to which a follower has to truncate before it can fetch from here, undefined if it does not have to.
-
-    A fetch from the start is always in order.
-
-    **Kafka:** `RaftLog.validateOffsetAndEpoch`. **Leaves out:** snapshots.
-    """
-    if log.start_offset == fetch.fetch_offset == 0:
-        return UNDEFINED_EPOCH_END
-    end = end_of_epoch(log, fetch.last_fetched_epoch)
-    return end if has_parted(end, fetch) else UNDEFINED_EPOCH_END
-
-
-def truncation_offset(log: Log, end: EpochEndOffset) -> Offset:
+def truncation_offset(log: Log, snapshot: SnapshotId, end: EpochEndOffset) -> Offset:
     """The offset up to which a follower truncates when the leader's log has this largest epoch up to the one fetched.
 
     If it has that epoch, too, the earlier of the two ends counts. If not, its largest epoch before that one ends there, and
@@ -53,7 +31,7 @@ def truncation_offset(log: Log, end: EpochEndOffset) -> Offset:
     """
     if end.leader_epoch == FIRST_EPOCH:
         return min(end.end_offset, log.end_offset)
-    own = end_of_epoch(log, end.leader_epoch)
+    own = end_of_epoch(log, snapshot, end.leader_epoch)
     return min(own.end_offset, end.end_offset) if own.leader_epoch == end.leader_epoch else own.end_offset
 
 

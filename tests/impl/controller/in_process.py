@@ -47,12 +47,10 @@ class InProcess(Moves):
         self.config = ControllerConfig({**given, **(overrides or {})})
         self.disk.make_folder(str(FOLDER))
         self.log = MetadataLog(self.disk, FOLDER, at_ms(self.now))
-        self.core = ControllerCore(
-            self.config, rules_of(release, None).controller, self.log, self.log.image(), at_ms(self.now)
-        )
+        self.core = ControllerCore(self.config, rules_of(release, None).controller, self.log)
         self.core.cluster_id = CLUSTER_ID
         self.handlers = controller_handlers(self.core)
-        self.carry_out(self.core.lead(at_ms(self.now)))
+        self.carry_out(self.core.start(at_ms(self.now)))
         start_timers(self.core, at_ms(self.now))
 
     def carry_out(self, effects: list[Effect]) -> bool:
@@ -63,8 +61,10 @@ class InProcess(Moves):
                     self.core.not_stored()
                     self._refuse(effects[number + 1 :])
                     return False
-                self.log.append(effect.records, at_ms(self.now))
-                self.carry_out(self.core.stored(effect.records, at_ms(self.now)))
+                follows = self.core.append(effect.records, at_ms(self.now))
+                assert follows is not None, "the only voter leads"
+                self.core.stored(effect.records)
+                self.carry_out(follows)
             elif isinstance(effect, Then):
                 self.carry_out(effect.effects())
             elif isinstance(effect, InTurns):

@@ -68,6 +68,7 @@ def test_kafka_s_decoder_reads_the_log_and_the_snapshot(tmp_path: Path) -> None:
         (1, [2, 1], 2),
     ]
     controller.log.take_snapshot(controller.core.image, at_ms(controller.now))
+    controller.core.voter.snapshot_taken()
     snapshot = tmp_path / "00000000000000000020-0000000001.checkpoint"
     snapshot.write_bytes(controller.log.snapshot_bytes(0, 1 << 30))
     kinds_of_snapshot = [record["type"] for record in dumped(jars, snapshot)]

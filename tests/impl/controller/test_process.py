@@ -79,8 +79,9 @@ def fetch_that_waits(end: int) -> Message:
     ("overrides", "words"),
     [
         (["node.id=5"], "node.id must be 100"),
-        (["controller.quorum.voters="], "controller.quorum.voters must name one controller"),
-        (["controller.quorum.voters=100@h:1,101@h:2"], "controller.quorum.voters must name one controller"),
+        (["controller.quorum.voters="], "controller.quorum.voters must name the controllers"),
+        (["controller.quorum.voters=101@h:1,102@h:2"], "node.id must be 101 or 102"),
+        (["controller.quorum.voters=100@h:1,100@h:2"], "controller.quorum.voters must name each controller once"),
         (["controller.quorum.voters=100@h"], "ID@HOST:PORT"),
         (["controller.quorum.voters=100@h:1"], "listeners must have port 1"),
         (["listeners=PLAINTEXT://127.0.0.1:0"], "listeners must be CONTROLLER://HOST:PORT"),

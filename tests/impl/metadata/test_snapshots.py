@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from kspec.impl.metadata.image import ClusterImage
-from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.metadata.log import MetadataLog, batch_of
 from kspec.impl.metadata.records import LogRecord
 from kspec.impl.metadata.snapshots import from_bytes, snapshot_name, snapshot_of, to_bytes
 from kspec.impl.records.batch import headers
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
-from kspec.spec.controller.rules.metadata_log import SnapshotId
+from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.values import Epoch, Offset, TimestampMs
 from kspec.trials.simulated.disk import PowerLossError, SimulatedDisk, Survives
 from tests.times import at_ms
 
-BROKER = 1
+BROKER, EPOCH = 1, Epoch(1)
 CHECKED_FROM = 17
 """The place of a batch's checksum; what it is about follows."""
 
@@ -79,10 +79,15 @@ def after(changes: list[list[LogRecord]], log: MetadataLog) -> ClusterImage:
     return image
 
 
+def write(log: MetadataLog, records: list[LogRecord]) -> None:
+    log.append(log.end_offset, EPOCH, batch_of(records, at_ms(0)), at_ms(0))
+    log.flush(at_ms(0))
+
+
 def append(log: MetadataLog, image: ClusterImage, records: list[LogRecord]) -> None:
     """Write records, and take them as they are read again."""
     written = log.end_offset
-    log.append(records, at_ms(0))
+    write(log, records)
     image.replay_all(record for batch in log.batches() if batch.base_offset >= written for record in batch.records)
 
 
@@ -137,15 +142,15 @@ def test_a_snapshot_takes_the_place_of_the_records_before_it() -> None:
     assert log.size == 0 < size
     append(log, image, topic(4))
     again = MetadataLog(disk, Path("/logs"), at_ms(0))
-    assert again.epoch == log.epoch + 1
+    assert again.last_epoch == log.last_epoch == EPOCH
     assert said(again.image()) == said(image)
     again.take_snapshot(again.image(), at_ms(2))
     assert [name for name in disk.listdir("/logs/__cluster_metadata-0") if name.endswith(".checkpoint")] == [
-        snapshot_name(SnapshotId(image.spec.end_offset, log.epoch))
+        snapshot_name(SnapshotId(image.spec.end_offset, EPOCH))
     ]
     last = MetadataLog(disk, Path("/logs"), at_ms(0))
     assert (said(last.image()), last.end_offset) == (said(image), again.end_offset)
-    assert last.epoch == again.epoch, "it has written nothing in its epoch"
+    assert (last.last_epoch, last.log.latest_epoch) == (EPOCH, EPOCH), "a log without records has the snapshot's"
 
 
 def run(disk: SimulatedDisk) -> list[list[str]]:
@@ -188,7 +193,7 @@ def test_a_log_whose_snapshot_is_gone_is_refused_in_one_line() -> None:
     """It would else begin with what came after the snapshot, as if there had been nothing before."""
     disk = SimulatedDisk()
     log = MetadataLog(disk, Path("/logs"), at_ms(0))
-    log.append(topic(1), at_ms(0))
+    write(log, topic(1))
     log.take_snapshot(log.image(), at_ms(0))
     path = log.path_of(log.snapshot)
     log.close()

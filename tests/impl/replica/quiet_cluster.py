@@ -62,7 +62,7 @@ class QuietCluster:
         rules = Controller(KRAFT_NEXT)
         self.controller = ControllerNode(CONTROLLER_ID, self.clock, self.network, self.random, rules, own)
         self.brokers = {
-            one: BrokerNode(one, self.clock, self.network, self.random, BROKER_NEXT, own, CONTROLLER_ID) for one in BROKERS
+            one: BrokerNode(one, self.clock, self.network, self.random, BROKER_NEXT, own, [CONTROLLER_ID]) for one in BROKERS
         }
         self.controller.start()
         for node in self.brokers.values():

@@ -15,7 +15,8 @@ from kspec.cli.broker.serve import rules_of
 from kspec.impl.broker.calls import Ask, Call, ChannelKey, Effect
 from kspec.impl.config.broker import BrokerConfig
 from kspec.impl.controller import dispatch
-from kspec.impl.metadata import log as metadata_log
+from kspec.impl.metadata.election_file import QUORUM_STATE
+from kspec.impl.metadata.files import FOLDER
 from kspec.impl.requests.topics import create_missing
 from kspec.impl.server import clock
 from kspec.impl.server.combined import CombinedShell
@@ -23,8 +24,9 @@ from kspec.impl.server.files import BrokerFailureError
 from kspec.impl.server.startup import RunningBroker
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.rules.lifecycle import BrokerState
+from kspec.spec.quorum import transitions
 from kspec.spec.topics import TopicPartition
-from kspec.spec.values import Epoch, Instant, TimestampMs
+from kspec.spec.values import Instant, TimestampMs
 
 PLACE = TopicPartition("kept", 0)
 
@@ -96,13 +98,14 @@ def test_a_topic_that_was_created_has_its_leader_when_the_controller_has_answere
 def test_a_folder_of_controller_epoch_0_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As brokers with their controller in them once began."""
     with monkeypatch.context() as patched:
-        patched.setattr(metadata_log, "FIRST_EPOCH", Epoch(0))
+        patched.setattr(transitions, "next_epoch", lambda epoch: epoch)
         before = OneNode(tmp_path)
         before.create()
         before.close()
-        assert before.shell.controller.log.epoch == 0
+        assert before.shell.controller.voter.epoch == 0
+    (tmp_path / FOLDER / QUORUM_STATE).unlink()
     after = OneNode(tmp_path)
-    assert after.shell.controller.log.epoch == 1
+    assert after.shell.controller.voter.epoch == 1
     assert after.served == 1
     assert after.leader_epoch > 0
     after.close()

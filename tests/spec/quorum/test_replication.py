@@ -9,7 +9,7 @@ from kspec.spec.log.record_log import RecordLog
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.quorum.effects import (
     FailWaiting,
     IllegalState,
@@ -17,15 +17,25 @@ from kspec.spec.quorum.effects import (
     LogCommitted,
     LogCut,
     LogFlushed,
+    LogReplaced,
     QuorumTimer,
+    SnapshotWanted,
     StartTimer,
 )
-from kspec.spec.quorum.following import handle_begin_quorum_epoch, handle_end_quorum_epoch, handle_fetch_response
+from kspec.spec.quorum.following import (
+    after_own_snapshot,
+    handle_begin_quorum_epoch,
+    handle_end_quorum_epoch,
+    handle_fetch_response,
+    on_snapshot,
+    on_snapshot_piece,
+)
 from kspec.spec.quorum.leading import (
     append,
     handle_begin_quorum_epoch_response,
     handle_end_quorum_epoch_response,
     handle_fetch,
+    is_active,
     is_news,
     leads_in,
     on_check_quorum,
@@ -214,6 +224,46 @@ def test_an_answer_without_news_may_wait() -> None:
     assert is_news(request, replace(nothing, records=(Record(7, Epoch(1)),)))
     assert is_news(request, replace(nothing, error=Error.FENCED_LEADER_EPOCH))
     assert is_news(request, replace(nothing, diverging=EpochEndOffset(Epoch(1), Offset(1))))
+
+
+def test_a_fetch_from_before_the_snapshot_gets_its_id_and_waits_for_nothing() -> None:
+    snapshot = SnapshotId(Offset(1), Epoch(1))
+    leader = after_own_snapshot(a_leader().states[ONE], snapshot)
+    assert (leader.snapshot, leader.local.log.start_offset, leader.local.log.end_offset) == (snapshot, 1, 1)
+    request = QuorumFetchRequest(key_of(TWO), FETCH)
+    step = handle_fetch(server_of(ONE), leader, request, NOW)
+    answer = reply_of(step)
+    assert isinstance(answer, QuorumFetchResponse)
+    assert answer == QuorumFetchResponse(Error.NONE, Epoch(1), ONE, snapshot=snapshot)
+    assert is_news(request, answer)
+    assert step.state.progress == leader.progress
+
+
+def test_a_follower_takes_a_snapshot_in_place_of_its_log() -> None:
+    snapshot = SnapshotId(Offset(4), Epoch(3))
+    state = follower(((1, 1), (2, 2)), high_watermark=1)
+    asked = fetched(state, offset=2, last=2, snapshot=snapshot)
+    assert asked.effects == (SnapshotWanted(snapshot), fetch_timer(server_of(ONE)))
+    piece = on_snapshot_piece(server_of(ONE), asked.state, NOW)
+    assert (piece.state, piece.effects) == (asked.state, (fetch_timer(server_of(ONE)),))
+    taken = on_snapshot(server_of(ONE), asked.state, snapshot, NOW)
+    assert taken.effects == (LogReplaced(snapshot), LogCommitted(Offset(4)), fetch_timer(server_of(ONE)))
+    log = taken.state.local.log
+    assert (log.start_offset, log.end_offset, taken.state.high_watermark, taken.state.snapshot) == (4, 4, 4, snapshot)
+    (send,) = requests_of(server_of(ONE), taken.state, NOW)
+    assert isinstance(send.message, QuorumFetchRequest)
+    assert send.message.fetch == FetchPosition(Epoch(5), Offset(4), Epoch(3))
+    older = on_snapshot(server_of(ONE), taken.state, SnapshotId(Offset(3), Epoch(3)), NOW)
+    assert (older.state, older.effects) == (taken.state, ())
+
+
+def test_a_leader_is_active_once_it_has_committed_a_record_of_its_epoch() -> None:
+    quorum = a_leader()
+    assert not is_active(quorum.states[ONE])
+    quorum.ask(TWO, ONE)
+    quorum.ask(TWO, ONE)
+    assert is_active(quorum.states[ONE])
+    assert not is_active(quorum.states[TWO])
 
 
 def test_a_leader_that_hears_of_a_majority_starts_its_time_anew() -> None:

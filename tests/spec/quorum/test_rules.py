@@ -3,15 +3,15 @@
 import pytest
 
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
-from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT
 from kspec.spec.quorum.following import successors_backoff
-from kspec.spec.quorum.rules import epochs, replication, voters, votes
+from kspec.spec.quorum.rules import epochs, replication, snapshots, voters, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.votes import Tally
+from kspec.spec.releases.names import quorum_of
 from kspec.spec.values import (
     NO_LEADER,
     NO_REPLICA,
-    UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
     Epoch,
     EpochEndOffset,
@@ -26,10 +26,6 @@ LOG = RecordLog((Record(0, Epoch(1)), Record(1, Epoch(1)), Record(2, Epoch(3))))
 
 def end(epoch: int, offset: int) -> EpochEndOffset:
     return EpochEndOffset(Epoch(epoch), Offset(offset))
-
-
-def fetch(offset: int, last_epoch: int) -> FetchPosition:
-    return FetchPosition(Epoch(5), Offset(offset), Epoch(last_epoch))
 
 
 @pytest.mark.parametrize(("own", "expected"), [((1, 9), True), ((2, 4), True), ((2, 5), False), ((3, 0), False)])
@@ -103,26 +99,18 @@ def test_a_leader_tells_voters_that_it_leads() -> None:
 
 
 def test_the_end_of_an_epoch_is_known_for_every_epoch() -> None:
-    assert replication.end_of_epoch(LOG, Epoch(2)) == end(1, 2)
-    assert replication.end_of_epoch(LOG, Epoch(3)) == end(3, 3)
-    assert replication.end_of_epoch(LOG, Epoch(4)) == end(3, 3)
-    assert replication.end_of_epoch(EMPTY_LOG, Epoch(4)) == end(0, 0)
+    assert snapshots.end_of_epoch(LOG, NO_SNAPSHOT, Epoch(2)) == end(1, 2)
+    assert snapshots.end_of_epoch(LOG, NO_SNAPSHOT, Epoch(3)) == end(3, 3)
+    assert snapshots.end_of_epoch(LOG, NO_SNAPSHOT, Epoch(4)) == end(3, 3)
+    assert snapshots.end_of_epoch(EMPTY_LOG, NO_SNAPSHOT, Epoch(4)) == end(0, 0)
     assert replication.last_epoch_of(EMPTY_LOG) == 0
 
 
-def test_logs_part_at_another_epoch_and_at_an_earlier_end() -> None:
-    assert replication.find_divergence(LOG, fetch(0, 0)) == UNDEFINED_EPOCH_END
-    assert replication.find_divergence(LOG, fetch(2, 1)) == UNDEFINED_EPOCH_END
-    assert replication.find_divergence(LOG, fetch(3, 1)) == end(1, 2)
-    assert replication.find_divergence(LOG, fetch(3, 2)) == end(1, 2)
-    assert replication.find_divergence(LOG, fetch(4, 4)) == end(3, 3)
-
-
 def test_a_follower_truncates_to_the_earlier_end_of_a_common_epoch() -> None:
-    assert replication.truncation_offset(LOG, end(1, 1)) == 1
-    assert replication.truncation_offset(LOG, end(1, 5)) == 2
-    assert replication.truncation_offset(LOG, end(2, 5)) == 2
-    assert replication.truncation_offset(LOG, end(0, 0)) == 0
+    assert replication.truncation_offset(LOG, NO_SNAPSHOT, end(1, 1)) == 1
+    assert replication.truncation_offset(LOG, NO_SNAPSHOT, end(1, 5)) == 2
+    assert replication.truncation_offset(LOG, NO_SNAPSHOT, end(2, 5)) == 2
+    assert replication.truncation_offset(LOG, NO_SNAPSHOT, end(0, 0)) == 0
     assert replication.may_truncate(Offset(2), Offset(2))
     assert not replication.may_truncate(Offset(1), Offset(2))
 
@@ -144,3 +132,8 @@ def test_successors_wait_longer_the_further_behind_they_are() -> None:
     assert [successors_backoff(one, successors, 1_000) for one in successors] == [0, 250, 500]
     assert successors_backoff(key_of(ONE, life=2), successors, 1_000) == 1_000
     assert successors_backoff(key_of(ONE), (), 1_000) == 0
+
+
+def test_a_release_has_the_rules_that_the_latest_one_up_to_it_has_changed() -> None:
+    names = ("next", "4.4", "4.4 with a-mutant", "4.1", "3.9", "3.8", "3.0", "0.10")
+    assert [quorum_of(name).name for name in names] == ["next", "4.2", "4.2", "4.1", "3.9", "3.7", "2.8", "2.8"]

@@ -5,7 +5,7 @@ from typing import Any
 from kspec.spec.messages.fetch import NO_FETCH
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.quorum.answers import AnswerTaken
 from kspec.spec.quorum.effects import (
@@ -18,11 +18,14 @@ from kspec.spec.quorum.effects import (
     LogCommitted,
     LogCut,
     LogFlushed,
+    LogReplaced,
     PersistElection,
     QuorumTimer,
+    SnapshotWanted,
     StartTimer,
 )
 from kspec.spec.quorum.replica import NO_ELECTION, QuorumSettings, ReplicaProgress
+from kspec.spec.quorum.rules.snapshots import IN_PLACE
 from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.rules.votes import NO_TALLY
 from kspec.spec.step import Step
@@ -55,6 +58,10 @@ QUORUM_VALUES: tuple[Any, ...] = (
     LeaderChangeAppended(START, FIRST, frozenset(), frozenset()),
     LogFlushed(),
     LogCut(START),
+    SnapshotId(START, FIRST),
+    SnapshotWanted(SnapshotId(START, FIRST)),
+    LogReplaced(SnapshotId(START, FIRST)),
+    IN_PLACE,
     ForgetRequests(),
     FailWaiting(),
     StartTimer(QuorumTimer.ROLE, 0),

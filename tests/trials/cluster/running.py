@@ -78,7 +78,7 @@ class RunningCluster:
 
     def __init__(self, folder: Path, *options: str, brokers: int = 1, combined: bool = True) -> None:
         self.folder = folder
-        self.port = free_ports(2 * brokers + 2)
+        self.port = free_ports(2 * brokers + 6)
         self._options = ["--brokers", str(brokers), *(["--combined"] if combined else []), *options]
         self._said = folder.parent / f"{folder.name}.said"
         self.process: subprocess.Popen[str] | None = None

@@ -2,12 +2,6 @@
 
 import pytest
 
-from kspec.spec.controller.rules.metadata_log import (
-    SnapshotId,
-    check_quorum_request,
-    check_snapshot,
-    check_snapshot_position,
-)
 from kspec.spec.controller.topics.broker_configs import (
     check_altered_broker,
     check_altered_value,
@@ -27,6 +21,7 @@ from kspec.spec.coordinator.administration import (
     check_coordinator_key,
     check_listable,
 )
+from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.messages.topics.alter_configs import (
     AlterConfig,
     AlterConfigsRequest,
@@ -36,6 +31,8 @@ from kspec.spec.messages.topics.alter_configs import (
     ReplacedResource,
 )
 from kspec.spec.messages.topics.describe_configs import ConfigSource
+from kspec.spec.quorum.refusals import check_quorum_request
+from kspec.spec.quorum.rules.snapshots import check_snapshot, check_snapshot_position
 from kspec.spec.releases.features import release_of
 from kspec.spec.topics import ConfigResource, ResourceType
 from kspec.spec.values import Epoch, Error, Offset

@@ -1,27 +1,12 @@
-"""Answers of the leader of the metadata log, which is the active controller, to those who fetch it.
-
-A fetch of the metadata log is checked before it is answered with records. It may lie before what is still kept: then the
-fetcher takes a snapshot first.
-"""
+"""Snapshots of the metadata log: a fetch may lie before what is still kept, and then the fetcher takes a snapshot first."""
 
 from typing import NamedTuple
 
+from kspec.spec.broker.rules.divergence import has_parted
 from kspec.spec.log.algebra import Log
 from kspec.spec.messages.fetch import FetchPosition
-from kspec.spec.values import NO_EPOCH, UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Error, Offset
-
-
-class SnapshotId(NamedTuple):
-    """Names a snapshot: it says what the records before `end_offset` say, of which the last is of this epoch.
-
-    Kafka: `OffsetAndEpoch`, `Snapshots.filenameFromSnapshotId`.
-    """
-
-    end_offset: Offset
-    epoch: Epoch
-
-
-NO_SNAPSHOT = SnapshotId(UNKNOWN_OFFSET, NO_EPOCH)
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
+from kspec.spec.values import UNDEFINED_EPOCH_END, Epoch, EpochEndOffset, Error, Offset
 
 
 class FetchPlace(NamedTuple):
@@ -37,45 +22,12 @@ class FetchPlace(NamedTuple):
 IN_PLACE = FetchPlace()
 
 
-def check_controller_epoch(controller_epoch: Epoch, named: Epoch) -> Error:
-    """Whether a request to the leader of the metadata log names its epoch.
-
-    Errors: `FENCED_LEADER_EPOCH`, from which the sender learns the epoch; `UNKNOWN_LEADER_EPOCH`.
-
-    **Kafka:** `KafkaRaftClient.validateLeaderOnlyRequest`.
-    """
-    if named < controller_epoch:
-        return Error.FENCED_LEADER_EPOCH
-    return Error.UNKNOWN_LEADER_EPOCH if named > controller_epoch else Error.NONE
-
-
-def check_quorum_request(same_cluster: bool, names_one_partition: bool) -> Error:
-    """Whether a request to the quorum is for this cluster, and for one partition: there is but that of the metadata log.
-
-    Errors: `INCONSISTENT_CLUSTER_ID`, `INVALID_REQUEST`.
-
-    **Kafka:** `KafkaRaftClient.handleFetchRequest`, `handleFetchSnapshotRequest`, `RaftUtil.hasValidTopicPartition`.
-    """
-    if not same_cluster:
-        return Error.INCONSISTENT_CLUSTER_ID
-    return Error.NONE if names_one_partition else Error.INVALID_REQUEST
-
-
 def check_snapshot(known: SnapshotId, wanted: SnapshotId) -> Error:
     """Whether the snapshot that is fetched is the one that there is. Errors: `SNAPSHOT_NOT_FOUND`.
 
     **Kafka:** `KafkaRaftClient.handleFetchSnapshotRequest`.
     """
     return Error.NONE if wanted == known else Error.SNAPSHOT_NOT_FOUND
-
-
-def check_metadata_fetch(fetch: FetchPosition, max_wait_ms: int) -> Error:
-    """Whether a fetch of the metadata log names a place at all. Errors: `INVALID_REQUEST`.
-
-    **Kafka:** `KafkaRaftClient.handleFetchRequest`.
-    """
-    named = (max_wait_ms, fetch.fetch_offset, fetch.last_fetched_epoch, fetch.current_leader_epoch)
-    return Error.INVALID_REQUEST if min(named) < 0 else Error.NONE
 
 
 def place_fetch(log: Log, snapshot: SnapshotId, fetch: FetchPosition) -> FetchPlace:
@@ -94,8 +46,7 @@ def place_fetch(log: Log, snapshot: SnapshotId, fetch: FetchPosition) -> FetchPl
         if behind or (offset == log.start_offset and epoch != snapshot.epoch):
             return FetchPlace(snapshot=snapshot)
     end = end_of_epoch(log, snapshot, epoch)
-    parted = end.leader_epoch != epoch or end.end_offset < offset
-    return FetchPlace(diverging=end) if parted else IN_PLACE
+    return FetchPlace(diverging=end) if has_parted(end, fetch) else IN_PLACE
 
 
 def end_of_epoch(log: Log, snapshot: SnapshotId, epoch: Epoch) -> EpochEndOffset:
@@ -109,17 +60,6 @@ def end_of_epoch(log: Log, snapshot: SnapshotId, epoch: Epoch) -> EpochEndOffset
     if snapshot != NO_SNAPSHOT and end == EpochEndOffset(epoch, snapshot.end_offset):
         return EpochEndOffset(snapshot.epoch, snapshot.end_offset)
     return end
-
-
-def is_news(place: FetchPlace, log: Log, fetch: FetchPosition, known_high_watermark: Offset) -> bool:
-    """Whether a fetch is answered at once: there is something to say. Otherwise it may wait for it.
-
-    `known_high_watermark`: the one that the fetcher says it knows (KIP-1166). All of the log is committed, see
-    `spec.controller.state`.
-
-    **Kafka:** `KafkaRaftClient.handleFetchRequest`. **Leaves out:** `min_bytes`, as Kafka does.
-    """
-    return place != IN_PLACE or fetch.fetch_offset < log.end_offset or known_high_watermark < log.end_offset
 
 
 def has_everything(log: Log, fetch: FetchPosition) -> bool:

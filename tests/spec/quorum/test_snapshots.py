@@ -2,22 +2,18 @@
 
 import pytest
 
-from kspec.spec.controller.rules.metadata_log import (
-    IN_PLACE,
-    NO_SNAPSHOT,
-    FetchPlace,
-    SnapshotId,
-    check_controller_epoch,
-    check_metadata_fetch,
-    check_snapshot_position,
-    has_everything,
-    is_news,
-    lacks_records,
-    place_fetch,
-)
 from kspec.spec.log.epoch_history import EpochHistory
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
+from kspec.spec.quorum.rules.snapshots import (
+    IN_PLACE,
+    FetchPlace,
+    check_snapshot_position,
+    has_everything,
+    lacks_records,
+    place_fetch,
+)
 from kspec.spec.values import Epoch, EpochEndOffset, Error, Offset
 
 HISTORY = EpochHistory().assign(Epoch(1), Offset(0)).assign(Epoch(2), Offset(5)).assign(Epoch(4), Offset(8))
@@ -66,23 +62,7 @@ def test_places(log: EpochLog, snapshot: SnapshotId, asked: FetchPosition, place
     assert place_fetch(log, snapshot, asked) == place
 
 
-def test_a_request_names_the_epoch_of_the_controller() -> None:
-    epochs = [check_controller_epoch(Epoch(3), Epoch(named)) for named in (2, 3, 4)]
-    assert epochs == [Error.FENCED_LEADER_EPOCH, Error.NONE, Error.UNKNOWN_LEADER_EPOCH]
-
-
-def test_a_fetch_names_a_place() -> None:
-    assert check_metadata_fetch(fetch(0, 0), 0) == Error.NONE
-    wrong = [(fetch(-1, 0), 0), (fetch(0, -1), 0), (fetch(0, 0, -1), 0), (fetch(0, 0), -1)]
-    assert {check_metadata_fetch(*one) for one in wrong} == {Error.INVALID_REQUEST}
-
-
-def test_what_a_fetch_waits_for() -> None:
-    end = Offset(10)
-    assert not is_news(IN_PLACE, WHOLE, fetch(10, 4), end)
-    assert is_news(IN_PLACE, WHOLE, fetch(9, 4), end)
-    assert is_news(IN_PLACE, WHOLE, fetch(10, 4), Offset(9))
-    assert is_news(diverging(4, 10), WHOLE, fetch(12, 4), end)
+def test_a_fetcher_with_the_end_of_the_log_has_everything() -> None:
     assert [has_everything(WHOLE, fetch(offset, 4)) for offset in (9, 10)] == [False, True]
 
 

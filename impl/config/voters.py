@@ -1,0 +1,56 @@
+"""The controllers of a cluster, as settings name them: ID@HOST:PORT. Kafka: `QuorumConfig.parseVoterConnections`."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kspec.impl.config.properties import ConfigError
+from kspec.impl.config.settings import Setting
+
+VOTERS = "controller.quorum.voters"
+
+
+class Place(NamedTuple):
+    """The address of a controller."""
+
+    host: str
+    port: int
+
+
+QUORUM_SETTINGS = (
+    Setting("controller.quorum.election.timeout.ms", "int", "1000", "How long a controller waits for votes (ms).", lowest=1),
+    Setting(
+        "controller.quorum.fetch.timeout.ms", "int", "2000", "How long a controller waits for its leader (ms).", lowest=1
+    ),
+    Setting(
+        "controller.quorum.election.backoff.max.ms",
+        "int",
+        "1000",
+        "How long the last of the controllers waits when the active one stops (ms).",
+        lowest=0,
+    ),
+    Setting(
+        "controller.quorum.request.timeout.ms",
+        "int",
+        "2000",
+        "How long a request to one of several controllers may take (ms).",
+        lowest=1,
+    ),
+    Setting(
+        "controller.quorum.retry.backoff.ms", "int", "20", "The pause before a controller asks another again (ms).", lowest=1
+    ),
+)
+"""The times of the quorum. Kafka: `QuorumConfig`."""
+
+
+def places_of(listed: Iterable[str]) -> dict[int, Place]:
+    """The controllers by their ids. Raises: `ConfigError`."""
+    found: dict[int, Place] = {}
+    for one in listed:
+        node, at, address = one.partition("@")
+        host, colon, port = address.rpartition(":")
+        if not at or not colon or not node.isdecimal() or not port.isdecimal():
+            raise ConfigError(f"{VOTERS} must have the form ID@HOST:PORT, not {one!r}")
+        if int(node) in found:
+            raise ConfigError(f"{VOTERS} must name each controller once, and names {node} twice")
+        found[int(node)] = Place(host.strip("[]"), int(port))
+    return found

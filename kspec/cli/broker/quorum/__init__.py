@@ -1,0 +1,1 @@
+"""`kspec metadata-quorum`: by the name and flags of Kafka's tool."""

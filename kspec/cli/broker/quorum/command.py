@@ -1,0 +1,169 @@
+"""`kspec metadata-quorum`: by the name and flags of Kafka's tool."""
+
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable
+
+import click
+
+from kspec.cli.broker.asking import PAUSE_S, ClusterAdmin, Place, check_plaintext, error_name
+from kspec.cli.broker.client import command_config
+from kspec.cli.broker.transactions.command import table
+from kspec.cli.statuses import RefusedError
+from kspec.impl.wire.values import Message
+from kspec.spec.broker.clients.metadata_requests import OF_BROKERS, OF_CONTROLLERS
+from kspec.spec.controller.topics.names import CLUSTER_METADATA
+
+HEADERS = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
+NO_DIRECTORY, NO_TIME = bytes(16), -1
+
+
+class QuorumAdmin(ClusterAdmin):
+    """Requests about the quorum: to brokers, which hand them on, or to controllers, of which the leader answers.
+
+    Raises: `RefusedError`.
+    """
+
+    def __init__(self, servers: str, are_controllers: bool, seconds: float) -> None:
+        super().__init__(servers, seconds)
+        self._are_controllers = are_controllers
+
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        kind = OF_CONTROLLERS if self._are_controllers else OF_BROKERS
+        found: str = self.somewhere("DescribeCluster", 1, endpoint_type=kind).cluster_id
+        return found
+
+    def described(self) -> tuple[Message, dict[int, list[str]]]:
+        """The quorum as its leader tells it, and the addresses of its nodes."""
+        end = time.monotonic() + self.seconds
+        while True:
+            for place in self.servers:
+                answer, error = self._asked_for_quorum(place)
+                if answer is not None:
+                    (part,) = answer.topics[0].partitions
+                    return part, {node.node_id: [_endpoint(one) for one in node.listeners] for node in answer.nodes}
+            if time.monotonic() > end:
+                raise RefusedError(f"the quorum: {error}")
+            time.sleep(PAUSE_S)
+
+    def _asked_for_quorum(self, place: Place) -> tuple[Message | None, str]:
+        asked = [Message(topic_name=CLUSTER_METADATA, partitions=[Message(partition_index=0)])]
+        try:
+            answer = self.asked(place, "DescribeQuorum", 2, topics=asked)
+        except RefusedError as error:
+            return None, str(error)
+        code = answer.error_code or answer.topics[0].partitions[0].error_code
+        return (None, error_name(code)) if code else (answer, "")
+
+
+def _endpoint(listener: Message) -> str:
+    host = f"[{listener.host}]" if ":" in listener.host else listener.host
+    return f"{listener.name}://{host}:{listener.port}"
+
+
+@click.group("metadata-quorum")
+@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Where the cluster is reached.")
+@click.option("--bootstrap-controller", metavar="HOST:PORT,...", help="Where its controllers are reached.")
+@command_config
+@click.option("--timeout", type=click.IntRange(1), default=30_000, metavar="MS", help="How long to wait for an answer.")
+@click.pass_context
+def metadata_quorum(
+    ctx: click.Context,
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout: int,
+) -> None:
+    """Describe the quorum of controllers, as kafka-metadata-quorum does."""
+    check_plaintext(command_config)
+    servers = [one for one in (bootstrap_server, bootstrap_controller) if one is not None]
+    if len(servers) != 1:
+        raise click.UsageError("give one of --bootstrap-server and --bootstrap-controller")
+    ctx.obj = QuorumAdmin(servers[0], bootstrap_controller is not None, timeout / 1000)
+
+
+@metadata_quorum.command()
+@click.option("--status", is_flag=True, help="A short summary of the quorum.")
+@click.option("--replication", is_flag=True, help="How far each replica of the metadata log is.")
+@click.option("--human-readable", is_flag=True, help="With --replication: times as how long ago they were.")
+@click.pass_obj
+def describe(admin: QuorumAdmin, status: bool, replication: bool, human_readable: bool) -> None:
+    """Describe the quorum: its status, or the replicas of its log."""
+    if status == replication:
+        raise click.UsageError("give one of --status and --replication")
+    if status and human_readable:
+        raise click.UsageError("--human-readable goes with --replication")
+    if status:
+        cluster_id = admin.cluster_id()
+        quorum, endpoints = admin.described()
+        click.echo(_status(cluster_id, quorum, endpoints), nl=False)
+        return
+    quorum, _ = admin.described()
+    shown = _ago if human_readable else str
+    click.echo(table(HEADERS, _rows(quorum, shown)), nl=False)
+
+
+def _leader(quorum: Message) -> Message:
+    found: Message | None = next((one for one in quorum.current_voters if one.replica_id == quorum.leader_id), None)
+    if found is None:
+        raise RefusedError(f"the quorum: its leader {quorum.leader_id} is no voter")
+    return found
+
+
+def _status(cluster_id: str, quorum: Message, endpoints: dict[int, list[str]]) -> str:
+    leader = _leader(quorum)
+    last = min(quorum.current_voters, key=lambda one: one.log_end_offset)
+    lag_ms = 0
+    if last is not leader:
+        times = (leader.last_caught_up_timestamp, last.last_caught_up_timestamp)
+        lag_ms = NO_TIME if NO_TIME in times else times[0] - times[1]
+    lines = {
+        "ClusterId": cluster_id,
+        "LeaderId": quorum.leader_id,
+        "LeaderEpoch": quorum.leader_epoch,
+        "HighWatermark": quorum.high_watermark,
+        "MaxFollowerLag": leader.log_end_offset - last.log_end_offset,
+        "MaxFollowerLagTimeMs": lag_ms,
+        "CurrentVoters": _nodes(quorum.current_voters, endpoints),
+        "CurrentObservers": _nodes(quorum.observers, endpoints),
+    }
+    return "".join(f"{f'{name}:':<24}{value}\n" for name, value in lines.items())
+
+
+def _nodes(replicas: Iterable[Message], endpoints: dict[int, list[str]]) -> str:
+    return f"[{', '.join(_node(one, endpoints.get(one.replica_id, [])) for one in replicas)}]"
+
+
+def _node(replica: Message, endpoints: list[str]) -> str:
+    directory = _directory(replica)
+    named = "null" if bytes(replica.replica_directory_id) == NO_DIRECTORY else f'"{directory}"'
+    reached = "".join((', "endpoints": [', ", ".join(f'"{one}"' for one in endpoints), "]")) if endpoints else ""
+    return f'{{"id": {replica.replica_id}, "directoryId": {named}{reached}}}'
+
+
+def _directory(replica: Message) -> str:
+    return urlsafe_b64encode(bytes(replica.replica_directory_id)).decode().rstrip("=")
+
+
+def _rows(quorum: Message, shown: Callable[[int], str]) -> list[tuple[object, ...]]:
+    leader = _leader(quorum)
+    followers = [one for one in quorum.current_voters if one is not leader]
+    kinds = (("Leader", [leader]), ("Follower", followers), ("Observer", quorum.observers))
+    return [
+        (
+            one.replica_id,
+            _directory(one),
+            one.log_end_offset,
+            leader.log_end_offset - one.log_end_offset,
+            shown(one.last_fetch_timestamp) if one.last_fetch_timestamp >= 0 else NO_TIME,
+            shown(one.last_caught_up_timestamp) if one.last_caught_up_timestamp >= 0 else NO_TIME,
+            kind,
+        )
+        for kind, replicas in kinds
+        for one in replicas
+    ]
+
+
+def _ago(timestamp_ms: int) -> str:
+    return f"{max(0, int(time.time() * 1000) - timestamp_ms)} ms ago"
