@@ -74,8 +74,8 @@ def test_every_comparison_of_an_offset_or_an_epoch_is_about_files_or_frames() ->
 
 CHOSEN = {
     "impl/broker/pending.py fail KAFKA_STORAGE_ERROR": "the files could not be written: no rule sees them",
-    "impl/controller/quorum/messages.py _error UNKNOWN_SERVER_ERROR": "an error of another voter that `spec` has no name for",
-    "impl/controller/quorum/messages.py answer_taken UNSUPPORTED_VERSION": "what a channel says of a peer of an older release",
+    "impl/controller/quorum/messages.py _error UNKNOWN_SERVER_ERROR": "an error that `spec` has no name for",
+    "impl/controller/quorum/messages.py answer_taken UNSUPPORTED_VERSION": "what a channel says of an older release",
     "impl/server/network/channels.py _next UNSUPPORTED_VERSION": "no version of the other side can say what is asked",
     "impl/broker/core.py take UNKNOWN_SERVER_ERROR": "the rule has closed the connection; nobody reads this answer",
     "impl/requests/produce.py  UNKNOWN_TOPIC_ID": "which errors of `spec` say that there is no such partition",
