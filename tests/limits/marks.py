@@ -17,6 +17,11 @@ def is_night() -> bool:
     return bool(os.environ.get(RUN_NIGHTLY))
 
 
+def most_by_day(states: int) -> int | None:
+    """The limit of a search whose whole space is explored by night only."""
+    return None if is_night() else states
+
+
 def marked(values: Iterable[Any], *, slow: Collection[Any] = (), nightly: Collection[Any] = ()) -> list[Any]:
     """The values as parameters; those in `slow` and in `nightly`, each of which must be one of them, have these marks."""
     values = list(values)

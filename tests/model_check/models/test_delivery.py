@@ -32,7 +32,7 @@ def test_everything_holds_within_these_bounds(parameters: dict[str, Any], states
     assert (found.distinct_states, found.transitions) == (states, transitions)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_is_what_the_models_say() -> None:
     assert page([list(cells_of(table)) for table in TABLES]) == PAGE.read_text(encoding="utf-8")
 
@@ -78,4 +78,4 @@ def test_an_idempotent_producer_waits_for_all_and_retries() -> None:
 def test_actions_read_what_they_say(settings: dict[str, Any]) -> None:
     for commits in ("before", "after"):
         parameters = {**settings, **EVERYTHING, **PROCESSES, "commits": commits}
-        assert audit(MODELS["delivery"].build(parameters), 30, seed=1).findings == []
+        assert audit(MODELS["delivery"].build(parameters), 30, seed=1, unused=False).findings == []

@@ -8,8 +8,10 @@ from kspec.model_check.core.exploration import Exploration, Limits
 from kspec.model_check.core.model import Property, when
 from kspec.model_check.engines.reference import explore
 from kspec.model_check.models import MODELS
+from tests.limits.marks import marked
 
 TWO_REPLICAS = {"replicas": 2, "log_size": 2, "max_records": 2, "max_epoch": 2}
+THREE_REPLICAS = {"replicas": 3, "log_size": 1, "max_records": 1, "max_epoch": 1}
 
 
 def explored(name: str, **parameters: Any) -> Exploration:
@@ -26,8 +28,9 @@ def trace_length(result: Exploration, name: str) -> int | None:
     "parameters",
     [
         TWO_REPLICAS,
-        pytest.param({"max_epoch": 1}, marks=pytest.mark.slow),
-        pytest.param({"replicas": 2, "log_size": 3, "max_records": 3}, marks=[pytest.mark.slow, pytest.mark.nightly]),
+        THREE_REPLICAS,
+        pytest.param({"max_epoch": 1}, marks=pytest.mark.nightly),
+        pytest.param({"replicas": 2, "log_size": 3, "max_records": 3}, marks=pytest.mark.nightly),
     ],
 )
 def test_in_kip_320_the_exchange_of_messages_equals_its_published_abstraction(parameters: dict[str, int]) -> None:
@@ -55,13 +58,14 @@ def test_without_fencing_the_exchange_loses_what_the_abstraction_keeps(
     assert trace_length(messages, "StrongIsr") == length
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("parameters", marked([TWO_REPLICAS, THREE_REPLICAS, {"max_epoch": 1}], nightly=[{"max_epoch": 1}]))
 @pytest.mark.parametrize("repairs", [("kafka-epoch-lookup", "own-epoch-entry"), ("all",)])
-def test_kip_320_holds_with_kafkas_own_lookup_once_leaders_note_their_epoch(repairs: tuple[str, ...]) -> None:
-    for parameters in (TWO_REPLICAS, {"max_epoch": 1}):
-        result = explored("kip-320", **parameters, repair=repairs)
-        assert result.complete
-        assert not [verdict.prop.name for verdict in result.verdicts if verdict.violated and verdict.prop.by_default]
+def test_kip_320_holds_with_kafkas_own_lookup_once_leaders_note_their_epoch(
+    repairs: tuple[str, ...], parameters: dict[str, int]
+) -> None:
+    result = explored("kip-320", **parameters, repair=repairs)
+    assert result.complete
+    assert not [verdict.prop.name for verdict in result.verdicts if verdict.violated and verdict.prop.by_default]
 
 
 def test_kafkas_own_lookup_alone_loses_a_committed_record() -> None:

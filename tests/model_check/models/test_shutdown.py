@@ -7,6 +7,7 @@ from kspec.model_check.engines.compiled.search import explore
 from kspec.model_check.graphs.edges import state_graph
 from kspec.model_check.graphs.liveness import check_liveness
 from kspec.model_check.models import MODELS
+from tests.limits.marks import marked
 from tests.model_check.commands import Command
 from tests.model_check.graphs.lassos import assert_fair_violation
 
@@ -39,10 +40,10 @@ def test_since_3_4_it_ends_in_all_fair_runs(release: str) -> None:
     assert lasso_of(release=release) is None
 
 
-@pytest.mark.slow
-def test_two_brokers_that_shut_down_at_a_time_do_not_wait_for_each_other() -> None:
-    assert lasso_of(release="3.4", shutdowns=2) is None
-    assert lasso_of(release="3.3", shutdowns=2) is not None
+@pytest.mark.parametrize("brokers", marked([2, 3], nightly=[3]))
+def test_two_brokers_that_shut_down_at_a_time_do_not_wait_for_each_other(brokers: int) -> None:
+    assert lasso_of(release="3.4", shutdowns=2, brokers=brokers) is None
+    assert lasso_of(release="3.3", shutdowns=2, brokers=brokers) is not None
 
 
 def test_up_to_3_3_it_ends_where_nothing_is_written_while_somebody_is_behind() -> None:

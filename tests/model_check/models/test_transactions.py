@@ -144,4 +144,4 @@ def test_actions_read_what_they_say() -> None:
     several = ({"late_requests": 1, "timeouts": 1}, {**PLAIN, "late_markers": 1, "moves": 1, "leader_changes": 1})
     groups = ({**PROCESSES, "moves": 1, "leader_changes": 1}, {**PROCESSES, **PLAIN, "late_requests": 1, "disconnects": 1})
     for parameters in (*several, *groups):
-        assert audit(MODELS["transactions"].build(parameters), 30, seed=1).findings == []
+        assert audit(MODELS["transactions"].build(parameters), 30, seed=1, unused=False).findings == []

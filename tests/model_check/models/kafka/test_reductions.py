@@ -21,13 +21,25 @@ UNREAD, IDLE, EARLY = Reduction.UNREAD_FIELDS, Reduction.IDLE_IMAGES, Reduction.
 VAIN, ANSWERS, LOST = Reduction.VAIN_PROPOSALS, Reduction.IDLE_ANSWERS, Reduction.LOST_ANSWERS
 REPEATED, LONE = Reduction.REPEATED_REQUESTS, Reduction.LONE_TRUNCATION
 
-OF_THE_NIGHT = {"release": "3.9", **UNCLEAN_AND_SHRINK}
+OF_THE_NIGHT: list[dict[str, Any]] = [
+    {"release": "4.0", "elections": 0, "isr_shrinks": 1},
+    {"release": "3.9", **UNCLEAN_AND_SHRINK},
+    {"release": "3.0", **UNCLEAN},
+    {"release": "3.1", **SHRINK},
+    {"release": "3.2", **UNCLEAN_AND_SHRINK},
+]
+"""Bounds whose reductions are tried in fewer brokers, or another release, by day."""
 
 CASES: list[tuple[dict[str, Any], str, tuple[Reduction, ...]]] = [
     (SHRINK, ALL_HOLD, (UNREAD, IDLE, EARLY, ANSWERS, LOST, LONE)),
     (UNCLEAN_AND_SHRINK, ALL_HOLD, (VAIN,)),
+    (
+        {"release": "4.0", "brokers": 2, "min_isr": 1, "elections": 0, "isr_shrinks": 1},
+        "QuorumSuperset",
+        (UNREAD, IDLE, EARLY, ANSWERS, LOST, LONE),
+    ),
     ({"release": "4.0", "elections": 0, "isr_shrinks": 1}, "QuorumSuperset", (UNREAD, IDLE, EARLY, ANSWERS, LOST, LONE)),
-    (OF_THE_NIGHT, "UncleanExclusion", (VAIN,)),
+    ({"release": "3.9", **UNCLEAN_AND_SHRINK}, "UncleanExclusion", (VAIN,)),
     ({"release": "3.0", **UNCLEAN}, "AcknowledgedOnLeader", (UNREAD, IDLE, LOST, LONE)),
     ({"release": "2.8", **SHRINK}, ALL_HOLD, (UNREAD, ANSWERS, LOST, LONE)),
     ({"release": "2.2", **UNCLEAN}, ALL_HOLD, (UNREAD, REPEATED, LONE)),
@@ -49,21 +61,15 @@ def both(bounds: dict[str, Any], reduction: Reduction) -> tuple[Exploration, Exp
     return _explored(tuple(bounds.items())), explored(kafka(**bounds, without_reduction=reduction.value), everything=True)
 
 
-def together(bounds: dict[str, Any]) -> list[pytest.MarkDecorator]:
+def marks_of(bounds: dict[str, Any]) -> list[pytest.MarkDecorator]:
     """All tests of some bounds run in one process, which explores them once."""
-    return [pytest.mark.xdist_group(f"reductions {bounds}")]
+    return [pytest.mark.xdist_group(f"reductions {bounds}"), *([pytest.mark.nightly] if bounds in OF_THE_NIGHT else [])]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "reduction"),
-    [
-        pytest.param(
-            bounds, reduction, marks=[*together(bounds), *([pytest.mark.nightly] if bounds is OF_THE_NIGHT else [])]
-        )
-        for bounds, _, reductions in CASES
-        for reduction in reductions
-    ],
+    [pytest.param(bounds, reduction, marks=marks_of(bounds)) for bounds, _, reductions in CASES for reduction in reductions],
     ids=str,
 )
 def test_a_reduction_changes_no_verdict_and_no_length_of_a_run(bounds: dict[str, Any], reduction: Reduction) -> None:
@@ -90,7 +96,7 @@ def _assert_longer_by_lone_truncations(verdict: Verdict, other: Verdict, brokers
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("bounds", "broken", "reductions"), [pytest.param(*case, marks=together(case[0])) for case in CASES], ids=str
+    ("bounds", "broken", "reductions"), [pytest.param(*case, marks=marks_of(case[0])) for case in CASES], ids=str
 )
 def test_the_bounds_are_what_they_are_said_to_be(
     bounds: dict[str, Any], broken: str, reductions: tuple[Reduction, ...]

@@ -85,10 +85,12 @@ KEPT: list[Any] = [
     pytest.param(of(brokers=2, elections=2), id="elections"),
     pytest.param(of(brokers=2, min_isr=1, isr_shrinks=1), id="an ISR shrink"),
     pytest.param(of(brokers=2, elections=0, fencings=1), id="a fencing"),
-    pytest.param(of(elections=1, isr_shrinks=1), id="three brokers, an ISR shrink", marks=pytest.mark.slow),
-    pytest.param(of(elections=1, fencings=1), id="three brokers, a fencing", marks=pytest.mark.slow),
-    pytest.param(of(elections=0, unclean_shutdowns=1), id="three brokers, a power loss", marks=pytest.mark.slow),
-    pytest.param(of(elections=0, clean_shutdowns=1), id="three brokers, a clean stop", marks=pytest.mark.slow),
+    pytest.param(of(brokers=2, elections=0, unclean_shutdowns=1), id="a power loss"),
+    pytest.param(of(brokers=2, elections=0, clean_shutdowns=1), id="a clean stop"),
+    pytest.param(of(elections=1, isr_shrinks=1), id="three brokers, an ISR shrink", marks=pytest.mark.nightly),
+    pytest.param(of(elections=1, fencings=1), id="three brokers, a fencing", marks=pytest.mark.nightly),
+    pytest.param(of(elections=0, unclean_shutdowns=1), id="three brokers, a power loss", marks=pytest.mark.nightly),
+    pytest.param(of(elections=0, clean_shutdowns=1), id="three brokers, a clean stop", marks=pytest.mark.nightly),
 ]
 
 
@@ -257,15 +259,20 @@ def test_liveness_holds_with_zookeeper(release: str, bounds: dict[str, int]) -> 
     assert broken(graph_of(of(release=release, brokers=2, **bounds))) == {}
 
 
+@pytest.mark.parametrize("release", ["2.6", "2.8"])
+def test_liveness_holds_with_zookeeper_after_a_clean_stop(release: str) -> None:
+    assert broken(graph_of(of(release=release, brokers=2, elections=0, clean_shutdowns=1))) == {}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("release", "bounds"),
     [
         ("2.6", {"isr_shrinks": 1}),
-        ("2.8", {"isr_shrinks": 1}),
-        ("2.6", {"fencings": 1}),
+        pytest.param("2.8", {"isr_shrinks": 1}, marks=pytest.mark.nightly),
+        pytest.param("2.6", {"fencings": 1}, marks=pytest.mark.nightly),
         ("2.8", {"fencings": 1}),
-        ("2.6", {"clean_shutdowns": 1}),
+        pytest.param("2.6", {"clean_shutdowns": 1}, marks=pytest.mark.nightly),
     ],
     ids=str,
 )
