@@ -1,6 +1,7 @@
 """Shortest ways by breadth-first search, and the choice of runs that cover all goals together."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Set
+from itertools import islice
 from typing import Generic, TypeVar
 
 Place = TypeVar("Place", bound=Hashable)
@@ -28,9 +29,9 @@ class Ways(Generic[Place, Step]):
             level, self._level = self._level, []
             yield level
 
-    def places(self) -> Iterator[Place]:
-        """The places, the nearest first."""
-        for level in self.levels():
+    def places(self, most_levels: int | None = None) -> Iterator[Place]:
+        """The places, the nearest first: all, or those of so many levels."""
+        for level in islice(self.levels(), most_levels):
             yield from level
 
     def reach(self, place: Place, step: Step, after: Place) -> None:

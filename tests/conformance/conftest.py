@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from kspec.conformance.wire.cases.case import Case
-from kspec.conformance.wire.cases.suite import all_cases, all_runs
+from kspec.conformance.wire.cases.generation import all_cases, all_runs
 from kspec.conformance.wire.choice.cover import SelectedRun
 from kspec.conformance.wire.choice.weakened import RuleScore, scores
 from kspec.conformance.wire.model.subjects import SUBJECTS

@@ -10,6 +10,7 @@ from kspec.conformance.wire.cases.encoding import parts_of, versions_of
 from kspec.conformance.wire.cases.freedoms import free_constraints, freedom_of
 from kspec.conformance.wire.cases.known_bugs import known_bugs_of
 from kspec.conformance.wire.cases.layout import layouts_of
+from kspec.conformance.wire.cases.suite import Json
 from kspec.conformance.wire.exchange import (
     AllowedValues,
     AtLeast,
@@ -33,7 +34,6 @@ from kspec.impl.wire.schema import Field, Versions, schema
 FORMAT = 6
 """The version of the format. It grows with every change that a runner would have to know."""
 
-Json = dict[str, Any]
 NONE_WAITS: Mapping[str, str] = MappingProxyType({})
 
 PROBE = Exchange(RequestFields("ApiVersions", {}, Versions(0, 0)), "")

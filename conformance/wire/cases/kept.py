@@ -1,4 +1,4 @@
-"""A text that takes long to make, kept in a file whose name is the digest of all that it was made from."""
+"""The suite takes long to make, and is kept: in a file whose name is the digest of all that it was made from."""
 
 import fcntl
 import hashlib
@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from kspec.conformance.wire.cases.suite import SuiteContent, suite_of
 from kspec.model_check.core.files import write_whole
 
 ROOT = Path(__file__).parents[3]
@@ -93,6 +94,22 @@ def _forget(folder: Path) -> None:
     known = sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
     for old in known[MOST_KEPT:]:
         old.unlink(missing_ok=True)
+
+
+@cache
+def whole_suite(when_made: Callable[[], None] = lambda: None) -> SuiteContent:
+    """All cases, by the rules of the newest release; those that were kept, unless their sources have changed.
+
+    `when_made` is called before it is made anew, which takes some seconds.
+    """
+
+    def make() -> str:
+        from kspec.conformance.wire.cases.generation import generated  # noqa: PLC0415 (loads all models)
+
+        when_made()
+        return generated().as_text()
+
+    return suite_of(kept_text(make))
 
 
 def _sum(text: str) -> str:

@@ -1,32 +1,36 @@
-"""The suite: all cases of level 0, by the rules of the newest release. It is kept once it is made."""
+"""A suite of level 0: an index and its cases, also as lines of text.
+
+The text has a line for the index and one for each case, which is read when it is asked for: most commands want a few.
+"""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, overload
 
-from kspec.conformance.wire.cases.case import Case, cases_of
-from kspec.conformance.wire.cases.document import Json, document_of, file_of, index_of
-from kspec.conformance.wire.cases.kept import kept_text
-from kspec.conformance.wire.cases.versions import cases_of_versions
-from kspec.conformance.wire.choice.cover import SelectedRun, chosen_runs
-from kspec.conformance.wire.model.subjects import SUBJECTS
-from kspec.model_check.version import VERSION
-from kspec.spec.releases.broker import NEWEST
-from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
+Json = dict[str, Any]
 
 
 class SuiteContent(NamedTuple):
     """The content of `index.json`, and the cases as JSON; nobody changes them."""
 
     contents: Json
-    documents: list[Json]
+    documents: Sequence[Json]
 
     @property
     def title(self) -> str:
         """The version, and the beginning of the digest, by which people tell suites apart."""
         return f"suite {self.contents['suite']['version']} ({self.contents['suite']['digest'][:12]})"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all cases."""
+        return [one["name"] for one in self.contents["cases"]]
+
+    def places(self, wanted: str) -> list[int]:
+        """The places of the case with a name; if there is none, of those whose names begin so."""
+        names = self.names
+        return [names.index(wanted)] if wanted in names else [at for at, one in enumerate(names) if one.startswith(wanted)]
 
     def files(self) -> Iterable[tuple[str, Json]]:
         """The names of all files and what is in them, the index first."""
@@ -34,27 +38,48 @@ class SuiteContent(NamedTuple):
         for entry, document in zip(self.contents["cases"], self.documents, strict=True):
             yield entry["file"], document
 
-
-@cache
-def all_runs() -> tuple[SelectedRun, ...]:
-    """The chosen runs, in order of subject and length."""
-    return tuple(chosen_runs(SUBJECTS, NEWEST, BROKER_MUTANTS))
+    def as_text(self) -> str:
+        """The suite in lines."""
+        return "\n".join(json.dumps(one, separators=(",", ":")) for one in (self.contents, *self.documents))
 
 
-@cache
-def all_cases() -> tuple[Case, ...]:
-    """The cases: one for each run, and those of older versions of requests."""
-    chosen = cases_of(all_runs(), NEWEST, BROKER_MUTANTS)
-    of_versions = cases_of_versions(all_runs(), NEWEST)
-    names = {one.name: number for number, one in enumerate(SUBJECTS)}
-    return tuple(sorted((*chosen, *of_versions), key=lambda one: names[one.subject]))
+class DocumentLines(Sequence[Json]):
+    """Cases in lines of JSON. Each is read once, when it is asked for."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._read: dict[int, Json] = {}
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __iter__(self) -> Iterator[Json]:
+        return map(self._document, range(len(self)))
+
+    @overload
+    def __getitem__(self, place: int) -> Json: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Json]: ...
+    def __getitem__(self, place: int | slice) -> Json | Sequence[Json]:
+        numbers = range(len(self))[place]
+        return self._document(numbers) if isinstance(numbers, int) else [self._document(one) for one in numbers]
+
+    def _document(self, number: int) -> Json:
+        if number not in self._read:
+            self._read[number] = json.loads(self._lines[number])
+        return self._read[number]
 
 
-def generated() -> SuiteContent:
-    """The suite, made anew."""
-    documents = [document_of(case, NEWEST.name) for case in all_cases()]
-    index = index_of(all_cases(), [file_of(one["name"]) for one in documents])
-    return SuiteContent(index | {"suite": {"version": VERSION, "digest": digest_of(documents)}}, documents)
+def suite_of(text: str) -> SuiteContent:
+    """The suite in a text."""
+    contents, *lines = text.split("\n")
+    return SuiteContent(json.loads(contents), DocumentLines(lines))
 
 
 def digest_of(documents: Sequence[Json]) -> str:
@@ -65,22 +90,3 @@ def digest_of(documents: Sequence[Json]) -> str:
 def plain_json(value: Any) -> str:
     """A value as JSON in one line, always the same."""
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
-
-
-@cache
-def whole_suite(when_made: Callable[[], None] = lambda: None) -> SuiteContent:
-    """The suite. It is taken from what was kept, unless something that it is made from has changed.
-
-    `when_made` is called before it is made anew, which takes some seconds.
-    """
-
-    def make() -> str:
-        when_made()
-        return json.dumps(generated()._asdict())
-
-    return SuiteContent(**json.loads(kept_text(make)))
-
-
-def all_documents() -> list[Json]:
-    """The cases as JSON; nobody changes them."""
-    return whole_suite().documents

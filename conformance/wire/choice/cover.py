@@ -60,7 +60,7 @@ def telling(subject: Subject, book: AnswerBook, mutant: Mutant) -> Run | None:
     """
     weaker = weaken(book.protocol, mutant)
     ways = Ways[tuple[State, State], GraphStep]((subject.initial, subject.initial))
-    for pair in ways.places():
+    for pair in ways.places(subject.most_moves):
         for answer in book.at(pair[0]):
             if answer.step is None:
                 continue

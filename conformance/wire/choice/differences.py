@@ -64,7 +64,7 @@ def table_of(subject: Subject, protocol: BrokerProtocol) -> AnswerTable:
     answers: dict[tuple[State, str], KnownAnswer] = {}
     by_function: dict[CodeType, list[KnownAnswer]] = {}
     known: dict[frozenset[CodeType], frozenset[CodeType]] = {}
-    for state in ways.places():
+    for state in ways.places(subject.most_moves):
         for move in moves_of(subject):
             taken, asked = _watched(move, protocol, state)
             if taken is None:

@@ -131,7 +131,7 @@ def summary_of(subject: Subject, protocol: BrokerProtocol) -> GraphSummary:
 def explored(subject: Subject, protocol: BrokerProtocol) -> Graph:
     """Visit every state, level by level: so the first step that meets a goal ends a shortest run to it."""
     graph, transitions = Graph(Ways(subject.initial), {}, 0, AnswerBook(subject, protocol)), 0
-    for state in graph.ways.places():
+    for state in graph.ways.places(subject.most_moves):
         for answer in graph.book.at(state):
             if answer.step is not None:
                 transitions += 1

@@ -51,6 +51,8 @@ class Subject:
     by_release: bool = False
     """Whether its answers depend on rules in which releases differ."""
     is_goal: Callable[[str], bool] = lambda name: True
+    most_moves: int | None = None
+    """The longest runs that are explored, where far more states lie behind them than any case needs."""
 
     def model(self, protocol: BrokerProtocol) -> Model:
         """The subject as a model that any engine explores; an action's answer is the error of the exchange."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kspec.cli.conformance.choosing import chosen, scored, suite
+from kspec.cli.conformance.choosing import scored, suite, titles
 from kspec.cli.conformance.levels import named_cases
 from kspec.cli.conformance.matrix import matrix
 from kspec.cli.conformance.running import run
@@ -58,8 +58,8 @@ def list_cases(wanted: str | None, level: int) -> int:
         for case in named_cases(wanted):
             click.echo(f"{case.name}\n    {case.title}")
         return ALL_HOLD
-    for document in chosen(wanted):
-        click.echo(f"{document['name']}\n    {document['title']}")
+    for name, title in titles(wanted):
+        click.echo(f"{name}\n    {title}")
     return ALL_HOLD
 
 

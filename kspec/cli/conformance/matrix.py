@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,7 @@ def column_of(driver: "TargetDriver", timeout: float) -> "Column":
     return Column(driver, results)
 
 
-async def _run(driver: "TargetDriver", running: "StartedBroker", cases: list[Any], timeout: float) -> "list[Result]":
+async def _run(driver: "TargetDriver", running: "StartedBroker", cases: Sequence[Any], timeout: float) -> "list[Result]":
     """Run cases; a target that ends at one is started anew."""
     from kspec.conformance.kafka.process import HOST
     from kspec.conformance.wire.run.runner import RunTarget, find_target

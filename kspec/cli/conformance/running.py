@@ -76,9 +76,9 @@ class LevelZeroRun(NamedTuple):
         """The target's address, as it is told."""
         return f"{self.host}:{self.port}"
 
-    def documents(self) -> list[Any]:
+    def documents(self) -> Sequence[Any]:
         """The cases that are wanted. Raises: bad usage, also for a failure that is allowed to a case that there is not."""
-        known = [one["name"] for one in suite(self.archive).documents]
+        known = suite(self.archive).names
         for name in self.allowed:
             if name not in known:
                 raise unknown(f"there is no case {name!r}, which is allowed to fail", name, known, "kspec conformance list")

@@ -40,6 +40,7 @@ def test_a_controller_that_lost_an_election_and_starts_again_ends() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_up_to_3_9_it_follows_the_leader_that_it_knew() -> None:
     jars_or_skip(OLD)
     run = told("kept-vote", "--kafka", OLD)
@@ -59,13 +60,11 @@ def test_no_release_has_the_repair_of_next() -> None:
 
 
 REFUTED = ("fetch-unseats", "new-voter")
-NIGHTLY = ["fetch-unseats", "new-voter", "lost-disk", "goes-back", "lost-leader"]
+NIGHTLY = ["fetch-unseats", "new-voter", "lost-disk", "goes-back", "lost-leader", "old-voter", "another-leader"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", marked(["pre-vote-unseats", "last-epoch", "old-voter", "another-leader", *NIGHTLY], nightly=NIGHTLY)
-)
+@pytest.mark.parametrize("name", marked(["pre-vote-unseats", "last-epoch", *NIGHTLY], nightly=NIGHTLY))
 def test_candidates_on_a_real_controller(name: str) -> None:
     jars_or_skip(NEWEST)
     assert told(name)["confirmed"] is (name not in REFUTED)
@@ -77,17 +76,26 @@ def test_a_controller_that_is_alone_loses_what_it_has_answered() -> None:
     if not has_compiler():
         pytest.skip("NOT RUN: there is no C compiler, and a disk that loses what was not synced needs one")
     assert told("answers-before-flush")["confirmed"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_one_that_is_not_alone_loses_nothing_and_next_would_lose_nothing() -> None:
+    jars_or_skip(NEWEST)
+    if not has_compiler():
+        pytest.skip("NOT RUN: there is no C compiler, and a disk that loses what was not synced needs one")
     assert told("answers-after-flush")["confirmed"] is False
     assert kspec("answers-before-flush", "--rules", "next").return_value == 1
 
 
 @pytest.mark.slow
-def test_walks_of_the_model_are_followed() -> None:
+@pytest.mark.parametrize("traces", marked([1, 10], nightly=[10]))
+def test_walks_of_the_model_are_followed(traces: int) -> None:
     jars_or_skip(NEWEST)
-    done = kspec("seed:1", "--traces", "3", "--json")
+    done = kspec("seed:1", "--traces", str(traces), "--json")
     found = json.loads(done.output)
-    assert (found["follow"], done.return_value) == (3, 0)
-    assert found["steps"] > 60
+    assert (found["follow"], done.return_value) == (traces, 0)
+    assert found["steps"] > 15 * traces
 
 
 @pytest.mark.parametrize(

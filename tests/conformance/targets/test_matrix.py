@@ -21,6 +21,7 @@ from kspec.conformance.targets.matrix import (
 )
 from kspec.conformance.wire.choice.weakened import RuleScore
 from kspec.conformance.wire.run.results import ExchangeReport, Result, Status
+from kspec.conformance.wire.run.runner import needs_restart
 from tests.conformance.wire.targets import documents, kspec
 
 
@@ -176,6 +177,16 @@ def test_an_unknown_broker_is_named() -> None:
 
 
 @pytest.mark.slow
+def test_our_own_broker_passes_each_twelfth_case_over_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = documents()[::12]
+    assert any(map(needs_restart, cases))
+    monkeypatch.setattr(matrix, "chosen", lambda wanted, release: cases)
+    found = matrix.column_of(drivers.own(), 60.0)
+    assert [one.status for one in found.results] == [Status.PASS] * len(cases)
+
+
+@pytest.mark.slow
+@pytest.mark.nightly  # by day: each twelfth with restarts, and by the runner in Go all that need none
 def test_our_own_broker_passes_every_case_over_restarts(tmp_path: Path) -> None:
     done = kspec("conformance", "matrix", "--target", "kspec broker", "--out", str(tmp_path / "pages"), "--timeout", "60")
     assert done.status == 0, done.err

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from kspec.conformance.wire.cases.suite import all_documents
+from kspec.conformance.wire.cases.kept import whole_suite
 from kspec.conformance.wire.run.results import Result, Status
 from kspec.conformance.wire.run.runner import find_target
 from kspec.conformance.wire.run.suite_run import NameSpace, Suite, SuiteRun
@@ -24,7 +24,8 @@ SOON = 5.0
 
 def documents(*names: str) -> list[Any]:
     """The cases with these names, or all."""
-    return [one for one in all_documents() if not names or one["name"] in names]
+    suite = whole_suite()
+    return [suite.documents[at] for at, name in enumerate(suite.names) if not names or name in names]
 
 
 def run_on(

@@ -14,7 +14,8 @@ import pytest
 
 from kspec.conformance.wire.cases.archive import archived, read_archive
 from kspec.conformance.wire.cases.document import FORMAT
-from kspec.conformance.wire.cases.suite import SuiteContent, digest_of, whole_suite
+from kspec.conformance.wire.cases.kept import whole_suite
+from kspec.conformance.wire.cases.suite import SuiteContent, digest_of
 from kspec.conformance.wire.run.results import Result, Status
 from kspec.conformance.wire.run.runner import needs_restart
 from kspec.conformance.wire.run.versions import Choice

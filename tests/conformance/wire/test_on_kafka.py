@@ -6,10 +6,12 @@ import pytest
 
 from kspec.conformance.kafka.single import SingleKafka
 from kspec.conformance.wire.run.results import Status
+from kspec.conformance.wire.run.runner import needs_restart
 from kspec.conformance.wire.run.versions import Choice
 from kspec.spec.releases.names import RELEASES
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 from tests.conformance.wire.targets import assert_all_pass, documents, run_on
+from tests.limits.marks import marked
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +36,14 @@ OF_CONSUMERS = ("consumers", "static-consumers", "consumers-offsets", "conversio
 OF_GROUPS = ("members", "static-members", "offsets", "producer-ids", "absent", *OF_CONSUMERS)
 
 
-def test_the_newest_release_passes_every_case(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", marked([5, 1], nightly=[1]))
+def test_the_newest_release_passes_every_case(tmp_path: Path, every: int) -> None:
+    """By day each fifth, those that restart the broker among them."""
     jars = jars_or_skip(NEWEST)
+    cases = documents()[::every]
+    assert any(map(needs_restart, cases))
     with SingleKafka(jars, tmp_path / "kafka") as kafka:
-        results = run_on(kafka.port, documents(), kafka.restart)
+        results = run_on(kafka.port, cases, kafka.restart)
     assert_all_pass(results)
 
 

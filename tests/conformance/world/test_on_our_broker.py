@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from kspec.conformance.world.choice.cover import covering_runs, some_of
+from kspec.conformance.world.choice.cover import BOUNDS, covering_runs, some_of
 from kspec.conformance.world.environment.target import Own, WorldTarget
 from kspec.conformance.world.runs.findings import finding_run
 from kspec.conformance.world.session import replay_all
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
+from tests.limits.marks import is_night
 from tests.trials.cluster.running import kspec
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,10 @@ def test_it_follows_the_findings_and_covering_runs() -> None:
     """By the rules of 4.4 it loses the record as Kafka does."""
     target = WorldTarget(jars_or_skip(NEWEST), Own(RELEASE))
     findings = [finding_run(name, NEWEST) for name in ("missed-epoch", "forgotten-proposal")]
-    chosen = [one.run for one in some_of(list(covering_runs(NEWEST)), 12)]
+    chosen = [
+        one.run
+        for one in some_of(list(covering_runs(NEWEST, BOUNDS if is_night() else BOUNDS[:1])), 12 if is_night() else 3)
+    ]
     verdicts = {one.run.name: one.verdict for one in asyncio.run(replay_all(target, [*findings, *chosen]))}
     assert all(verdict is not None and verdict.departure is None for verdict in verdicts.values())
     assert {name for name, verdict in verdicts.items() if verdict is not None and verdict.acknowledged_lost} >= {

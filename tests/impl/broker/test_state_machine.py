@@ -21,6 +21,7 @@ from kspec.spec.values import Error, Offset
 from tests.impl.broker.model import LIST_OFFSETS_VERSION, PartitionModel
 from tests.impl.broker.process import BrokerClient, BrokerProcess
 from tests.impl.storage.model import stored_in
+from tests.limits.marks import is_night
 
 BEGUN = time.time_ns() // 1_000_000 - 3_600_000
 """The first time (ms) that a record has."""
@@ -274,7 +275,7 @@ def test_a_broker_with_a_weakened_rule_is_noticed(tmp_path: Path, mutant: str) -
     assert "hardly a step" not in str(noticed.value)
 
 
-STOPPING_EXAMPLES = int(os.environ.get("KSPEC_STOPS", "10"))
+STOPPING_EXAMPLES = int(os.environ.get("KSPEC_STOPS", "20" if is_night() else "4"))
 """Runs in which the broker is stopped and killed, again and again."""
 
 

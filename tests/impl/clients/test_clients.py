@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.impl.broker.process import BrokerProcess
+from tests.limits.marks import NIGHTLY
 from tests.limits.turns import Turns
 
 HERE = Path(__file__).parent
@@ -194,7 +195,10 @@ def needed(*programs: str) -> None:
         pytest.skip(f"{', '.join(missing)} is not installed: its client is not tried")
 
 
-@pytest.mark.parametrize(("codec", "protocol"), [*((codec, "classic") for codec in CODECS), ("none", "consumer")])
+@pytest.mark.parametrize(
+    ("codec", "protocol"),
+    [*(pytest.param(codec, "classic", marks=NIGHTLY) for codec in CODECS[:-1]), ("zstd", "classic"), ("none", "consumer")],
+)
 def test_the_java_client(broker: BrokerProcess, codec: str, protocol: str, tmp_path: Path) -> None:
     needed("java", "javac")
     found = [path for pattern in JARS for path in sorted(MAVEN.glob(pattern))[-1:]]

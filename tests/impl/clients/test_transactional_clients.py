@@ -152,7 +152,7 @@ def test_a_coordinator_is_killed_again_and_again_and_no_transaction_is_torn(conf
             assert client.call("CreateTopics", 7, topics=[wanted], timeout_ms=10_000).topics[0].error_code == 0
         producer = producer_of(confluent, servers, "torn")
         known: dict[bytes, bool] = {}
-        for number in range(12):
+        for number in range(9):
             value = b"%d" % number
             producer.begin_transaction()
             for partition in range(2):

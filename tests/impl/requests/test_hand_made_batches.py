@@ -34,7 +34,7 @@ class AllAside(BrokerProcess):
     begins_with = "import kspec.impl.requests.produce as produce; produce.READ_AT_ONCE = 0; "
 
 
-@pytest.fixture(scope="module", params=marked([BrokerProcess, AllAside], slow=[AllAside]))
+@pytest.fixture(scope="module", params=marked([BrokerProcess, AllAside], nightly=[AllAside]))
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with request.param(tmp_path_factory.mktemp("made") / "logs", "--release", "4.4") as running:
         with BrokerClient(running.port) as client:

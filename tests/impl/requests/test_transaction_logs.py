@@ -20,6 +20,7 @@ from kspec.spec.values import Error, ProducerEpoch, ProducerId, TimestampMs, Tra
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
 from tests.impl.requests.transaction_client import TransactionClient
+from tests.limits.marks import marked
 
 ONE_PARTITION = "transaction.state.log.num.partitions=1"
 NAMES = ("open", "idle", "empty-abort")
@@ -139,7 +140,7 @@ def records_in(content: bytes) -> list[StoredRecord]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", marked([0, 1, 2], nightly=[0, 1]))
 def test_kafka_and_this_broker_read_each_other_s_logs(level: int, tmp_path: Path) -> None:
     jars = jars_or_skip(NEWEST)
     ours, theirs = tmp_path / "ours", tmp_path / "kafka"

@@ -15,6 +15,7 @@ from kspec.spec.log.segments import LARGEST_RELATIVE_OFFSET
 from kspec.spec.values import BrokerEpoch, Epoch, MonotonicMs, Offset, TimestampMs
 from kspec.trials.simulated.disk import PowerLossError, SimulatedDisk, Survives
 from tests.impl.storage.model import BatchInLog, DirectoryModel, history_of, made, read_all
+from tests.limits.marks import marked
 from tests.limits.turns import Turns
 from tests.times import at_ms
 
@@ -186,7 +187,7 @@ def steps_of(config: LogConfig, operations: list[Operation]) -> int:
 
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("config", [CONFIG, UNFLUSHED], ids=["flushed", "unflushed"])
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 11], ids=["each step", "some steps"])
+@pytest.mark.parametrize("every", marked([1, 11], nightly=[1]), ids=["each step", "some steps"])
 def test_power_is_lost(name: str, config: LogConfig, every: int) -> None:
     operations = RUNS[name]
     states = models(operations)

@@ -170,6 +170,7 @@ def test_transactions_in_files_beside_a_plain_log() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_transactions_in_files_beside_a_plain_log_for_long() -> None:
     run_state_machine_as_test(
         TransactionsMachine, settings=settings(max_examples=600, stateful_step_count=60, deadline=None)

@@ -16,6 +16,7 @@ from kspec.spec.transactions.log.partition import PartitionTransactions, with_ba
 from kspec.spec.values import Offset
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.limits.marks import marked
 from tests.times import at_ms
 
 pytestmark = pytest.mark.slow
@@ -135,7 +136,7 @@ def test_a_folder_of_kafka_is_opened_here(tmp_path: Path) -> None:
     assert by_kafka == (producers, [files.log.end_offset, min(one.first_offset for one in read.ongoing)])
 
 
-@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("clean", marked([True, False], nightly=[True]))
 def test_a_folder_of_ours_is_opened_by_kafka(clean: bool, tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "ours") as broker:
         create(broker.port)
@@ -169,6 +170,7 @@ def damage_index(folder: Path, whole: bytes, how: str) -> None:
         index.write_bytes(b"" if how == "emptied" else whole[:-1])
 
 
+@pytest.mark.nightly
 def test_a_lost_index_shows_aborted_records_as_committed(tmp_path: Path) -> None:
     """To both; of one that was cut Kafka loses the last entry, and here it is made anew."""
     everything = len(expected_records()) + 15

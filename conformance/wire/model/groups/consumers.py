@@ -519,6 +519,7 @@ CONSUMERS = Subject(
     (*BEATS.values(), *_wrong(), DESCRIBE),
     consumers_setup,
     BOUNDS,
+    most_moves=9,
 )
 STATIC_CONSUMERS = Subject(
     "static-consumers",
@@ -535,4 +536,5 @@ CONSUMERS_OFFSETS = Subject(
     (*(BEATS[f"beat.{name}"] for name in ("join.A", "join.B", "own.A", "gives-up.A", "leave.B")), *_offsets()),
     consumers_setup,
     BOUNDS,
+    most_moves=9,
 )

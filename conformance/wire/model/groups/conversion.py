@@ -435,4 +435,5 @@ CONVERSION = Subject(
     tuple(_moves()),
     consumers_setup,
     {"generations": MOST_GENERATIONS, "member_ids": MOST_IDS},
+    most_moves=9,
 )

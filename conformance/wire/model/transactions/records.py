@@ -629,6 +629,7 @@ ADDED_TRANSACTIONS = replace(
     name="added-transactions",
     meaning="transactions of a producer that adds partitions itself, as all did before KIP-890",
     moves=_within(MOST_RECORDS, (INITS[OLD], _add(), *_of(OLD, SENDS), *_of(OLD, ENDS), _plain(), *MORE_LOOKS)),
+    most_moves=8,
 )
 TWO_PRODUCERS = tuple(_first(one, who) for who, one in enumerate(INITS))
 INTERLEAVED = replace(
@@ -640,6 +641,7 @@ INTERLEAVED = replace(
         (*TWO_PRODUCERS, _add(), *(one for one in SENDS if one.name.endswith(".next")), *ENDS, *MORE_LOOKS),
     ),
     bounds={"records": MOST_INTERLEAVED, "epochs": MOST_EPOCH + 1, "producers": 2},
+    most_moves=11,
 )
 
 
@@ -674,9 +676,12 @@ TRANSACTIONS_AGAIN = after_restart(
     before=("init.new", "send.new.next", "commit.new", "abort.new", "read.all"),
     after=("send.new.next", "send.new.again", "send.new.gap", "send.new.former", "commit.new", "abort.new", *AFTER_LOOKS),
 )
-ADDED_TRANSACTIONS_AGAIN = after_restart(
-    ADDED_TRANSACTIONS,
-    _restart(),
-    before=("init.old", "add.old", "send.old.next", "commit.old", "abort.old", "read.all"),
-    after=("add.old", "send.old.next", "send.old.again", "commit.old", "abort.old", *AFTER_LOOKS),
+ADDED_TRANSACTIONS_AGAIN = replace(
+    after_restart(
+        ADDED_TRANSACTIONS,
+        _restart(),
+        before=("init.old", "add.old", "send.old.next", "commit.old", "abort.old", "read.all"),
+        after=("add.old", "send.old.next", "send.old.again", "commit.old", "abort.old", *AFTER_LOOKS),
+    ),
+    most_moves=11,
 )

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kspec.conformance.wire.cases.archive import ArchiveError, archived, read_archive
-from kspec.conformance.wire.cases.suite import SuiteContent, whole_suite
+from kspec.conformance.wire.cases.kept import whole_suite
+from kspec.conformance.wire.cases.suite import SuiteContent
 from tests.conformance.wire.targets import kspec
 
 pytestmark = pytest.mark.slow

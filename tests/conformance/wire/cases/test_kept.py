@@ -1,6 +1,5 @@
 """A suite is kept by the digest of its sources, and made anew where the file is not whole."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,12 +10,13 @@ from threading import Event
 import pytest
 
 from kspec.conformance.wire.cases import kept
+from kspec.conformance.wire.cases.suite import SuiteContent
 from tests.limits.marks import NIGHTLY, SLOW
 from tests.places import REPOSITORY
 
 MAKE = """
 import sys
-from kspec.conformance.wire.cases.suite import generated
+from kspec.conformance.wire.cases.generation import generated
 if sys.argv[1:]:
     generated()
 print(*sorted(one.__file__ for name, one in sys.modules.items() if name.startswith("kspec.") and one.__file__), sep="\\n")
@@ -121,9 +121,9 @@ def test_cases_are_made_from_these_sources_and_no_others(doing: tuple[str, ...])
 
 def test_the_list_begins_without_making_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`kspec conformance list` takes what is kept."""
-    suite = {"contents": {"cases": []}, "documents": [{"name": "a/case", "title": "A case."}]}
+    case = {"name": "a/case", "title": "A case."}
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kept.kept_text(lambda: json.dumps(suite))
+    kept.kept_text(SuiteContent({"cases": [case]}, [case]).as_text)
     code = "from kspec.cli.start import main; main()"
     command = [sys.executable, "-c", code, "conformance", "list"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)

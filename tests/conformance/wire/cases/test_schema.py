@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from kspec.conformance.wire.cases.document import FORMAT
-from kspec.conformance.wire.cases.suite import whole_suite
+from kspec.conformance.wire.cases.kept import whole_suite
 from tests.conformance.wire.targets import documents
 from tests.limits.marks import is_night
 from tests.places import REPOSITORY

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from multiprocessing import get_context
 
-from kspec.conformance.wire.cases.suite import all_runs
+from kspec.conformance.wire.cases.generation import all_runs
 from kspec.conformance.wire.choice import boundaries
 from kspec.conformance.wire.choice.differences import table_of
 from kspec.conformance.wire.model.subjects import SUBJECTS

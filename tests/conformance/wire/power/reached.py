@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from coverage import Coverage
 
-from kspec.conformance.wire.cases.suite import all_runs
+from kspec.conformance.wire.cases.generation import all_runs
 from kspec.conformance.wire.choice.cover import SelectedRun
 from kspec.spec.releases.broker import NEWEST
 from tests.places import REPOSITORY

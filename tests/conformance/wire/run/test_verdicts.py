@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kspec.conformance.wire.cases.suite import whole_suite
+from kspec.conformance.wire.cases.kept import whole_suite
 from tests.conformance.wire.run.commanded import CommandedAction
 from tests.conformance.wire.run.frail_broker import NO_API, started
 from tests.conformance.wire.targets import Kspec, kspec

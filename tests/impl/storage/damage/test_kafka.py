@@ -19,6 +19,7 @@ def test_each_cell_has_an_answer_and_what_is_not_damaged_is_whole() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_answers_are_those_of_kafka_itself() -> None:
     try:
         jars = find_jars("4.4.0")
