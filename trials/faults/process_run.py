@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from kspec.impl.metadata.files import ImageReader
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.records.batch import headers
 from kspec.impl.records.record import new_batch, records_of
@@ -18,6 +17,7 @@ from kspec.trials.cluster.plan import CONTROLLER, HOST
 from kspec.trials.cluster.supervisor import ClusterSupervisor
 from kspec.trials.cluster.view import ClusterProbe
 from kspec.trials.cluster.waiting import within
+from kspec.trials.faults.controllers.written import WrittenMetadata
 from kspec.trials.faults.damage import OF_PARTITION, FileKind, damage_folder
 from kspec.trials.faults.damage import DamageKind as Damage
 from kspec.trials.faults.links import Hold, Link, Links
@@ -51,7 +51,7 @@ class ProcessPlanRun(PlanRun):
         cluster: ClusterSupervisor,
         links: Links,
         recorder: Recorder,
-        written: ImageReader | None,
+        written: WrittenMetadata | None,
         begin_producer: Callable[[], None],
         topic: str,
         seed: int,

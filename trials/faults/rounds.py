@@ -12,11 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kspec.impl.metadata.files import ImageReader
 from kspec.trials.cluster.foreground import in_thread
-from kspec.trials.cluster.plan import CONTROLLER, HOST, ClusterError
+from kspec.trials.cluster.plan import HOST, ClusterError
 from kspec.trials.cluster.supervisor import ClusterSupervisor
 from kspec.trials.cluster.view import ClusterProbe
+from kspec.trials.faults.controllers.changes import CHANGES, MetadataChanges
+from kspec.trials.faults.controllers.written import WrittenMetadata
 from kspec.trials.faults.group_load import GroupLoad, GroupSettings
 from kspec.trials.faults.injector import FaultInjector
 from kspec.trials.faults.kinds import ProcessFault
@@ -133,8 +134,8 @@ class Rounds:
         self._injector = FaultInjector(cluster, links)
         self._settings = settings
         self._say = say
-        controller = cluster.processes.get(CONTROLLER)
-        self._written = None if controller is None else ImageReader(controller.node.data)
+        self._controllers = [process.node for process in cluster.processes.values() if not process.node.is_broker]
+        self._written = WrittenMetadata(self._controllers) if self._controllers else None
         self.verdicts: list[RoundVerdict] = []
 
     async def run(self) -> None:
@@ -150,7 +151,7 @@ class Rounds:
                 return
 
     def _plan_of(self, seed: int) -> Plan | None:
-        if len(self._cluster.brokers) < LEAST_BROKERS:
+        if len(self._cluster.brokers) < LEAST_BROKERS or len(self._controllers) > 1:
             return None
         return in_turn(seed, self._settings.plans) if self._settings.plans else drawn(seed)
 
@@ -169,6 +170,8 @@ class Rounds:
             self._cluster, self._links, recorder, self._written, load.add_producer, topic, seed, self._settings.patience_s
         )
         transactions = await self._transactions(servers, topic, recorder, seed)
+        places = [(HOST, process.node.told) for process in self._cluster.brokers]
+        changes = MetadataChanges(places, topic, recorder, seed)
         faults: list[ProcessFault] = []
         missed = stuck = ""
         flush_s: float = SHORT_FLUSH_S
@@ -180,7 +183,7 @@ class Rounds:
         try:
             if plan is None:
                 faults = schedule(seed, list(self._cluster.processes), brokers, self._settings.seconds, self._settings.kinds)
-                await asyncio.gather(self._injector.carry_out(faults), asyncio.sleep(self._settings.seconds))
+                await self._under_faults(faults, changes)
             else:
                 missed = await self._carried_out(plan, plan_run)
             try:
@@ -196,6 +199,7 @@ class Rounds:
             await in_thread(groups.stop, flush_s)
             await in_thread(transactions.stop if not stuck else transactions.kill)
         if not stuck:
+            await changes.read_at_the_end()
             stuck = "; ".join(transactions.failed) or await _read_at_the_end(
                 partial(_last_reading, servers, topic, partitions, recorder),
                 transactions.read_at_the_end,
@@ -209,9 +213,18 @@ class Rounds:
         verdict = verdict._replace(plan=name, missed=missed, stuck=stuck, steps=tuple(steps))
         self._keep(verdict, recorder.events)
         if not verdict.is_bad:  # else every step of the controller would be written with all topics so far
-            for one in (topic, *transactions.all_topics):
+            for one in (topic, *transactions.all_topics, *changes.topics):
                 await in_thread(delete_topic, servers, one)
         return verdict
+
+    async def _under_faults(self, faults: Sequence[ProcessFault], changes: MetadataChanges) -> None:
+        """Let random faults happen, while a client changes the metadata."""
+        changing = asyncio.create_task(changes.run())
+        try:
+            await asyncio.gather(self._injector.carry_out(faults), asyncio.sleep(self._settings.seconds))
+        finally:
+            changing.cancel()
+            await asyncio.wait([changing])
 
     async def _transactions(self, servers: str, topic: str, recorder: Recorder, seed: int) -> TransactionLoad:
         """The transactional clients of a round, and their topics; none, if there are no families."""
@@ -350,11 +363,14 @@ def _last_reading_of_groups(groups: GroupLoad) -> None:
 
 def _counts(events: Sequence[Event]) -> dict[str, int]:
     outcomes = Counter(event.kind for event in events if isinstance(event, SendOutcome))
+    committed = [event for event in events if isinstance(event, CommitOutcome) and event.kind == ACKNOWLEDGED]
+    changed = [event for event in committed if event.partition.startswith(CHANGES)]
     return {
         "sent": sum(isinstance(event, SendStart) for event in events),
         "acknowledged": outcomes[ACKNOWLEDGED],
         "unknown": outcomes[UNKNOWN],
-        "commits": sum(isinstance(event, CommitOutcome) and event.kind == ACKNOWLEDGED for event in events),
+        "commits": len(committed) - len(changed),
+        "metadata changes": len(changed),
         "polled": sum(len(event.records) for event in events if isinstance(event, Poll)),
         **counts_of_transactions(events),
     }

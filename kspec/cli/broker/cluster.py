@@ -150,7 +150,9 @@ def cluster(
             return asyncio.run(run_bank(running, shown, bank, seed))
         if rounds is not None:
             given_load = (acks, rate, groups, consumers)
-            settings = rounds_of(rounds, seed, seconds, faults, plans, *given_load, clocks=library is not None)
+            settings = rounds_of(
+                rounds, seed, seconds, faults, plans, *given_load, clocks=library is not None, controllers=controllers
+            )
             if transactions:
                 settings = with_transactions(settings, folder.path, others=plans is not None)
             settings = settings if mutant is None else settings.impatient()

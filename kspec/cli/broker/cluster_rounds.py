@@ -47,10 +47,11 @@ def rounds_of(
     consumers: int,
     *,
     clocks: bool,
+    controllers: int = 1,
 ) -> "RoundSettings":
     """The settings of rounds: with random faults alone, if kinds of faults are named, and plans are not.
 
-    `clocks`: whether those of the nodes can be moved.
+    `clocks`: whether those of the nodes can be moved. With several controllers there are no plans.
 
     Raises: `UsageError`.
     """
@@ -74,6 +75,8 @@ def rounds_of(
     if unknown:
         raise UsageError(f"there is no fault {unknown[0]!r}; faults: {', '.join(possible)}")
     chosen: tuple[str, ...] = (RANDOM,) if faults is not None else ()
+    if plans is not None and controllers > 1:
+        raise UsageError("plans are for clusters with one controller; --faults are for all")
     if plans is not None:
         chosen = tuple(PLANS) if plans == ALL else tuple(plans.split(","))
     unknown = [name for name in chosen if name not in {RANDOM, *PLANS}]

@@ -1,0 +1,1 @@
+"""Controllers under faults: what the active one has written, and clients that change the metadata."""
