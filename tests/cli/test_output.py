@@ -18,6 +18,7 @@ from kspec.model_check.core.exploration import Exploration, uninterrupted
 from kspec.model_check.models import MODELS
 from kspec.model_check.reports.studies import catalogue
 from tests.cli.test_cli import EMERGENCY_S, SMALL
+from tests.limits.marks import marked
 from tests.model_check.commands import Command
 
 FULL = Path("/dev/full")
@@ -153,10 +154,11 @@ def test_a_pipe_that_is_closed_ends_quietly() -> None:
     assert (told_by(process), process.returncode) == ("", 128 + signal.SIGPIPE)
 
 
+OTHERS = [("study", "missed-epoch", "--quiet"), ("history", "--quiet")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "arguments", [("check", "kip-320", "--quiet"), ("study", "missed-epoch", "--quiet"), ("history", "--quiet")]
-)
+@pytest.mark.parametrize("arguments", marked([("check", "kip-320", "--quiet"), *OTHERS], nightly=OTHERS))
 def test_ctrl_c_at_any_time_is_one_line(arguments: tuple[str, ...]) -> None:
     """From the moment on in which Python has begun to load `kspec`, which it takes part of a second to do."""
     begun = f"import sys; print('begun', flush=True); {START}"
@@ -268,7 +270,7 @@ def test_an_error_elsewhere_is_not_one_of_the_output(error: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["all", "the one that waits"])
-@pytest.mark.parametrize("after_s", [0.5, 3.0, 8.0])
+@pytest.mark.parametrize("after_s", marked([0.5, 3.0, 8.0], nightly=[8.0]))
 def test_ctrl_c_ends_all_workers_at_once(whom: str, after_s: float) -> None:
     """Processes that are starting, and those at work; a terminal sends it to all of them."""
     process = started(

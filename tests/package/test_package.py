@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.limits.marks import marked
-from tests.package.wheels import EMERGENCY_S, built_wheel, installed
+from tests.package.wheels import EMERGENCY_S, installed
 from tests.places import REPOSITORY
 from tests.rooms import LINKED
 
@@ -19,11 +19,10 @@ NAMESAKE = "spec==1.4.1"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = built_wheel(tmp_path_factory.mktemp("wheel"))
-    if isinstance(made, str):
-        pytest.skip(f"NOT CHECKED: what a wheel installs, because none can be built here: {made}")
-    return made
+def wheel(made_wheel: Path | str) -> Path:
+    if isinstance(made_wheel, str):
+        pytest.skip(f"NOT CHECKED: what a wheel installs, because none can be built here: {made_wheel}")
+    return made_wheel
 
 
 def test_one_package_is_installed_with_all_its_rooms(wheel: Path) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.package.wheels import built_wheel, installed
+from tests.package.wheels import installed
 from tests.places import DOCS, REPOSITORY
 
 PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
@@ -74,16 +74,11 @@ def from_wheel(folder: Path, wheel: Path) -> Workshop:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path | str:
-    return built_wheel(tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def workshop(wheel: Path | str, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+def workshop(made_wheel: Path | str, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     folder = tmp_path_factory.mktemp("workshop")
     for name, block in FILES.items():
         (folder / name).write_text(block, encoding="utf-8")
-    return from_wheel(folder, wheel) if isinstance(wheel, Path) else from_sources(folder)
+    return from_wheel(folder, made_wheel) if isinstance(made_wheel, Path) else from_sources(folder)
 
 
 def test_the_page_has_examples() -> None:
@@ -111,9 +106,9 @@ def test_a_command_ends_as_the_page_says(workshop: Workshop, number: int) -> Non
     assert not (status and status[2]) or status[2] in done.stderr
 
 
-def test_a_wheel_was_installed_and_its_packages_are_typed(workshop: Workshop, wheel: Path | str) -> None:
-    if isinstance(wheel, str):
-        pytest.skip(f"NOT CHECKED: the page ran with the sources, because no wheel can be built here: {wheel}")
+def test_a_wheel_was_installed_and_its_packages_are_typed(workshop: Workshop, made_wheel: Path | str) -> None:
+    if isinstance(made_wheel, str):
+        pytest.skip(f"NOT CHECKED: the page ran with the sources, because no wheel can be built here: {made_wheel}")
     show = "from kspec import model_check, proofs, spec; print(*(one.__path__[0] for one in (model_check, proofs, spec)))"
     folders = [Path(folder) for folder in workshop.run(workshop.python, "-c", show).stdout.split()]
     assert [(folder / "py.typed").is_file() for folder in folders] == [True] * 3

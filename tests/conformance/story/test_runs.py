@@ -27,7 +27,7 @@ FOUND_SOON = ("kip-101-divergence", "acks-1", "diverging-fetch", "rolled-back-pr
 """Stories whose runs the checker finds in a second."""
 
 
-@pytest.mark.parametrize("name", marked(tuple(STORIES), slow=tuple(name for name in STORIES if name not in FOUND_SOON)))
+@pytest.mark.parametrize("name", marked(tuple(STORIES), nightly=tuple(name for name in STORIES if name not in FOUND_SOON)))
 def test_a_simulated_cluster_fails_as_the_run_does_and_not_by_repaired_rules(name: str) -> None:
     story = STORIES[name]
     run = failing_run(story)
@@ -63,7 +63,7 @@ def test_rules_by_which_nothing_fails_have_no_story() -> None:
         failing_run(replace(STORIES["kip-101-loss"], failing=StoryRules("0.11")))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_follower_that_stays_in_an_isr_that_shrinks_has_begun_to_follow() -> None:
     story = STORIES["forgotten-proposal"]
     run = failing_run(story)

@@ -17,6 +17,7 @@ from kspec.spec.coordinator.rules.consumer_protocol import write_assignment
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
 from tests.impl.clients.kafka_tool import printed_by_kafka
+from tests.limits.marks import marked
 
 TOPIC, OTHER, PARTITIONS = "alpha", "beta", 3
 RECORDS = 10
@@ -41,7 +42,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield kafka.address
 
 
-@pytest.fixture(params=["ours", pytest.param("kafkas", marks=pytest.mark.slow)])
+@pytest.fixture(params=marked(["ours", "kafkas"], nightly=["kafkas"]))
 def address(request: pytest.FixtureRequest) -> str:
     found: str = request.getfixturevalue(request.param)
     return found

@@ -17,6 +17,7 @@ from kspec.conformance.kafka.single import SingleKafka
 from kspec.impl.records.record import new_batch
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.limits.marks import marked
 from tests.limits.turns import Turns
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield kafka.address
 
 
-@pytest.fixture(params=["ours", pytest.param("kafkas", marks=pytest.mark.slow)])
+@pytest.fixture(params=marked(["ours", "kafkas"], nightly=["kafkas"]))
 def address(request: pytest.FixtureRequest) -> str:
     found: str = request.getfixturevalue(request.param)
     return found

@@ -14,6 +14,7 @@ from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
 from tests.impl.clients.test_clients import HERE, run
 from tests.impl.requests.transaction_client import TransactionClient
+from tests.limits.marks import marked
 from tests.limits.turns import Turns
 from tests.trials.cluster.running import RunningCluster
 from tests.trials.cluster.test_transactions import coordinator_of, port_of
@@ -37,7 +38,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield kafka.address
 
 
-@pytest.fixture(params=["ours", "kafkas"])
+@pytest.fixture(params=marked(["ours", "kafkas"], nightly=["kafkas"]))
 def address(request: pytest.FixtureRequest) -> str:
     found: str = request.getfixturevalue(request.param)
     return found

@@ -14,6 +14,7 @@ from tests.conformance.kafka.releases import NEWEST, jars_or_skip
 from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
 from tests.impl.clients.kafka_tool import printed_by_kafka
 from tests.impl.requests.transaction_client import TransactionClient
+from tests.limits.marks import marked
 
 TOOL = "org.apache.kafka.tools.TransactionsCommand"
 TOPIC = "t"
@@ -41,7 +42,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransactionAddr
         yield TransactionAddress(kafka.address, kafka.port)
 
 
-@pytest.fixture(params=["ours", pytest.param("kafkas", marks=pytest.mark.slow)])
+@pytest.fixture(params=marked(["ours", "kafkas"], nightly=["kafkas"]))
 def cluster(request: pytest.FixtureRequest) -> TransactionAddress:
     found: TransactionAddress = request.getfixturevalue(request.param)
     return found

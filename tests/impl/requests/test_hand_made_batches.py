@@ -55,6 +55,7 @@ def test_several_in_a_request(broker: BrokerProcess) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_answers_are_those_of_kafka_itself(tmp_path: Path) -> None:
     try:
         jars = find_jars("4.4.0")

@@ -28,6 +28,7 @@ def test_each_is_answered_once_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_answers_are_those_of_kafka_itself(tmp_path: Path) -> None:
     try:
         jars = find_jars("4.4.0")

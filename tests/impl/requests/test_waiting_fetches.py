@@ -78,6 +78,7 @@ def test_a_second_look_decides_as_the_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_as_kafka_does(tmp_path: Path) -> None:
     try:
         jars = find_jars("4.4.0")
