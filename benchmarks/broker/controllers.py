@@ -1,9 +1,9 @@
 """Three controllers beside three of Apache Kafka: `python -m benchmarks.broker.controllers [--kafka 4.4.0] [--kills 9]`.
 
 A cluster of three controllers and a broker, first of this project, then of Kafka, with Kafka's default times. Measured are
-its start, topics created in a second, and the time from kill -9 of the active controller to the answer to a CreateTopics that
-is sent then, by the broker. The killed controller is started again when another one has decided, and has caught up before the
-next kill.
+its start, topics created in a second, and the time from kill -9 of the active controller to the answer to a CreateTopics
+that is sent then, by the broker. The killed controller is started again when another one has decided, and has caught up
+before the next kill.
 """
 
 import argparse
