@@ -9,6 +9,7 @@ from kspec.impl.storage.disk import Disk
 from kspec.impl.storage.producer_state import ProducerState, ProducerStates, SnapshotError, from_bytes, to_bytes
 from kspec.impl.storage.segment import Segment, base_of, file_name
 from kspec.impl.storage.small_files import other_name, random_uuid
+from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.values import Offset, TimestampMs
 
 LOGGER = logging.getLogger("kspec.storage")
@@ -139,16 +140,21 @@ class PartitionFolder:
         self.unlink(file_name(offset, SNAPSHOT) for offset in self.offsets_of(SNAPSHOT) if offset not in kept)
 
     def producers_in(
-        self, segments: Sequence[Segment], log_start: Offset, log_end: Offset, expires: tuple[TimestampMs, int] | None
+        self,
+        segments: Sequence[Segment],
+        log: EpochLog,
+        expires: tuple[TimestampMs, int] | None,
+        committed: Offset,
     ) -> ProducerStates:
         """The states of producers by the latest snapshot and the batches after it.
 
         Without a whole snapshot they come from all batches, after a clean stop as well, when Kafka would begin without.
-        `expires`: the time, and after how long producers in the snapshot are left out. **Kafka:**
+        `expires`: the time, and after how long producers in the snapshot are left out. `committed`: the offset below which
+        the ends of transactions are known to be committed, so that nobody asks for them. **Kafka:**
         `ProducerStateManager.loadFromSnapshot`.
         """
-        snapshot = self.latest_snapshot(log_start, log_end)
-        start, known = snapshot or (log_start, ())
+        snapshot = self.latest_snapshot(log.start_offset, log.end_offset)
+        start, known = snapshot or (log.start_offset, ())
         states = ProducerStates(known)
         if expires is not None:
             states.expire(*expires)
@@ -157,6 +163,8 @@ class PartitionFolder:
             first = segment.find(start)
             for header in segment.headers(first.position) if first else ():
                 states.remember(header, segment.marker(header))
+                if header.control and header.base_offset < committed:
+                    states.forget_ended()
         return states
 
     def index_aborted(self, segments: Sequence[Segment], numbers: Iterable[int], log_start: Offset) -> None:
@@ -173,6 +181,7 @@ class PartitionFolder:
             for header in segment.headers():
                 if header.next_offset > log_start:
                     found.append(states.remember(header, segment.marker(header)))
+                    states.forget_ended()
             segment.aborted.replace(one for one in found if one is not None)
             done = number
 
@@ -189,4 +198,5 @@ class PartitionFolder:
             for header in segment.headers():
                 if header.next_offset > log_start:
                     states.remember(header, segment.marker(header))
+                    states.forget_ended()
         return states

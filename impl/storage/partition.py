@@ -528,7 +528,7 @@ class PartitionFiles:
         **Kafka:** `UnifiedLog.rebuildProducerState`.
         """
         log, expires = self.log, None if now_ms is None else (now_ms, self.config.producer_id_expiration_ms)
-        self.states = self._folder.producers_in(self.segments, log.start_offset, log.end_offset, expires)
+        self.states = self._folder.producers_in(self.segments, log, expires, self.recovered.local.high_watermark)
 
     def expire_producers(self, now_ms: TimestampMs) -> tuple[ProducerId, ...]:
         """Forget the producers that have been silent for too long; their ids, for `spec.broker.roles.producers_expired`."""

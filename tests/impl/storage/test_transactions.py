@@ -12,6 +12,7 @@ from kspec.impl.storage import LogConfig, LogDirectory, PartitionFiles
 from kspec.impl.storage.index import ABORTED
 from kspec.spec.log.batch import EndMarker
 from kspec.spec.releases.transactions.history import TRANSACTIONS_NEXT
+from kspec.spec.topics import TopicPartition
 from kspec.spec.transactions.log.partition import AbortedTransaction, OpenTransaction
 from kspec.spec.transactions.log.reading import aborted_between
 from kspec.spec.values import Epoch, Offset, ProducerEpoch, ProducerId, TimestampMs
@@ -118,6 +119,15 @@ def test_a_start_knows_what_was_known(clean: bool) -> None:
     writer.files = files
     writer.end(TWO, committed=False, coordinator=5)
     assert indexed(files)[-1] == AbortedTransaction(TWO, Offset(14), Offset(15), Offset(16))
+
+
+@pytest.mark.parametrize(("committed", "left"), [(0, [6, 8, 13]), (7, [8, 13]), (9, [13]), (14, [])])
+def test_a_start_knows_the_ends_that_may_not_be_committed(committed: int, left: list[int]) -> None:
+    writer = LogWriter(LogConfig())
+    two_of_three_aborted(writer)
+    writer.directory.checkpoint_high_watermarks({TopicPartition("t", 0): Offset(committed)})
+    writer.again(clean=False)
+    assert sorted(one.last_offset for one in writer.files.transactions().unreplicated) == left
 
 
 @pytest.mark.parametrize("damage", ["gone", "emptied", "cut", "garbage", "another version"])
