@@ -23,7 +23,6 @@ from kspec.spec.releases.upkeep import NEWEST as RULES
 from kspec.spec.transactions.log.compaction import (
     CleanedBatch,
     CleanedTransactions,
-    empties_marker,
     is_last_of_producer,
     read_batch,
     read_marker,
@@ -126,7 +125,7 @@ class _Transactions:
         if header.control:
             marker = segment.marker(header)
             ended = None if marker is None else marker.committed
-            found = read_marker(self._state, header.producer_id, ended, header.last_offset)
+            found = read_marker(TRANSACTIONS_NEXT, self._state, header.producer_id, ended, header.last_offset)
         else:
             found = read_batch(self._state, header.producer_id, header.last_offset, header.transactional)
         self._state = found.state
@@ -242,7 +241,7 @@ def _left_of_marker(batch: bytes, may_go: bool, empty: EmptyBatch, retention_ms:
     """
     header = header_at(batch)
     horizon = NO_TIMESTAMP if header.delete_horizon is None else header.delete_horizon
-    if not header.record_count or empties_marker(may_go, horizon, now_ms):
+    if not header.record_count or TRANSACTIONS_NEXT.empties_marker(may_go, horizon, now_ms):
         return _empty(header) if empty is EmptyBatch.STAYS else b""
     new_horizon = RULES.new_delete_horizon(horizon, may_go, now_ms, retention_ms)
     return batch if new_horizon == horizon else _with_horizon(header, list(records_of(batch)), new_horizon)

@@ -73,6 +73,12 @@ class TransactionProtocol:
     takes_coordinator: Callable[[int, int], bool] = partitions.is_later_coordinator
     """Whether a marker's coordinator epoch is taken, beside the last one of its producer."""
 
+    marker_goes: Callable[[bool], bool] = partitions.goes_without_batches
+    """Whether a marker may go in a compaction, by whether that has read a batch of its transaction."""
+
+    empties_marker: Callable[[bool, int, int], bool] = partitions.goes_after_horizon
+    """Whether a marker goes now, if it may, of the delete horizon of its batch, and the time (ms)."""
+
     is_aborted_within: Callable[[int, int, int, int], bool] = partitions.is_aborted_within
     """Whether a consumer has to know an aborted transaction, of its first and last offset, and of those that are read."""
 

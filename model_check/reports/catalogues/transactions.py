@@ -55,6 +55,8 @@ NOT_CAUGHT = {
     "begins-anywhere": "a producer of the model has one record under way",
     "any-coordinator": "before version 2 a late marker ends another transaction even of the same coordinator",
     "earlier-offset-counts": "nobody commits an offset outside of transactions, nor while one of the group is open",
+    "marker-goes-with-batches": "logs of the model are not compacted; a test of compaction finds it",
+    "marker-goes-at-once": "logs of the model are not compacted; a test of compaction finds it",
     "stable-when-ended": "records of partitions are committed at once",
 }
 """Mutants that no run of the model tells apart by what it violates, and why."""

@@ -60,6 +60,16 @@ def stable_when_ended(ongoing: tuple[Offset, ...], unreplicated: tuple[Offset, .
     return min(ongoing, default=None)
 
 
+def goes_anyhow(has_batches: bool) -> bool:
+    """A marker goes together with the batches of its transaction."""
+    return True
+
+
+def goes_at_once(may_go: bool, delete_horizon: int, now_ms: int) -> bool:
+    """A marker goes as soon as the batches of its transaction have gone."""
+    return may_go
+
+
 def is_aborted_since(first: int, last: int, fetched: int, end: int) -> bool:
     """A consumer is told of aborted transactions alone that begin where it reads."""
     return fetched <= first < end
@@ -133,6 +143,8 @@ TRANSACTION_MUTANTS = (
     ),
     Mutant("marker-strictly-later", "takes_marker", takes_later_marker, "a marker is not taken twice (KAFKA-19999)"),
     Mutant("any-coordinator", "takes_coordinator", takes_any_coordinator, "a marker of an earlier coordinator is taken"),
+    Mutant("marker-goes-with-batches", "marker_goes", goes_anyhow, "compaction removes a marker together with its batches"),
+    Mutant("marker-goes-at-once", "empties_marker", goes_at_once, "compaction does not wait before it removes a marker"),
     Mutant(
         "aborted-begun-before",
         "is_aborted_within",

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kspec.spec.transactions.log.partition import AbortedTransaction
-from kspec.spec.values import UNKNOWN_OFFSET, Offset, ProducerEpoch, ProducerId, TimestampMs
+from kspec.spec.transactions.protocol import TransactionProtocol
+from kspec.spec.values import UNKNOWN_OFFSET, Offset, ProducerEpoch, ProducerId
 
 
 class AbortingTransaction(NamedTuple):
@@ -80,7 +81,13 @@ def read_batch(
     return CleanedBatch(state._replace(aborting=aborting), True)
 
 
-def read_marker(state: CleanedTransactions, producer_id: ProducerId, committed: bool | None, offset: Offset) -> CleanedBatch:
+def read_marker(
+    protocol: TransactionProtocol,
+    state: CleanedTransactions,
+    producer_id: ProducerId,
+    committed: bool | None,
+    offset: Offset,
+) -> CleanedBatch:
     """Read a marker: it may go if no batch of its transaction was read. `committed`: `None` for one that is emptied already.
 
     **Kafka:** `CleanedTransactionMetadata.onControlBatchRead`.
@@ -89,20 +96,13 @@ def read_marker(state: CleanedTransactions, producer_id: ProducerId, committed: 
     if committed is None:
         return CleanedBatch(state, True)
     if committed:
-        return CleanedBatch(state._replace(committed=state.committed - {producer_id}), producer_id not in state.committed)
+        may_go = protocol.marker_goes(producer_id in state.committed)
+        return CleanedBatch(state._replace(committed=state.committed - {producer_id}), may_go)
     ended = next((one for one in state.aborting if one.aborted.producer_id == producer_id), None)
     left = tuple(one for one in state.aborting if one.aborted.producer_id != producer_id)
-    if ended is None or not ended.has_batches:
-        return CleanedBatch(state._replace(aborting=left), True)
-    return CleanedBatch(state._replace(aborting=left), False, ended.aborted)
-
-
-def empties_marker(may_go: bool, delete_horizon: int, now: TimestampMs) -> bool:
-    """Whether a marker goes now. `delete_horizon`: of its batch (ms), -1 before a compaction has seen that it may go.
-
-    **Kafka:** `Cleaner.cleanInto`, `checkBatchRetention`.
-    """
-    return may_go and 0 <= delete_horizon <= now
+    may_go = protocol.marker_goes(ended is not None and ended.has_batches)
+    noted = None if ended is None or may_go else ended.aborted
+    return CleanedBatch(state._replace(aborting=left), may_go, noted)
 
 
 def is_last_of_producer(

@@ -78,6 +78,24 @@ def is_later_coordinator(coordinator_epoch: int, known: int) -> bool:
     return coordinator_epoch >= known
 
 
+def goes_without_batches(has_batches: bool) -> bool:
+    """Whether a marker may go in a compaction that has read batches of its transaction, or has not: a log that has a batch
+    without the marker has a transaction that is open, and a consumer that has read the batch waits for the marker.
+
+    **Kafka:** `CleanedTransactionMetadata.onControlBatchRead`.
+    """
+    return not has_batches
+
+
+def goes_after_horizon(may_go: bool, delete_horizon: int, now_ms: int) -> bool:
+    """Whether a marker that may go does so now. `delete_horizon`: of its batch (ms), -1 before a compaction has seen that it
+    may go. A consumer that has read batches of the transaction has had until then to read the marker.
+
+    **Kafka:** `Cleaner.cleanInto`, `checkBatchRetention`.
+    """
+    return may_go and 0 <= delete_horizon <= now_ms
+
+
 def is_aborted_within(first: int, last: int, fetched: int, end: int) -> bool:
     """Whether a consumer has to know an aborted transaction, of its first and last offset, to read between two.
 

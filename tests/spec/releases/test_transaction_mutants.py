@@ -35,6 +35,8 @@ ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "marker-not-earlier": ((1, 1, True, True), False, True),
     "marker-strictly-later": ((1, 1, True, False), True, False),
     "any-coordinator": ((0, 1), False, True),
+    "marker-goes-with-batches": ((True,), False, True),
+    "marker-goes-at-once": ((True, 7, 6), False, True),
     "aborted-begun-before": ((2, 6, 4, 8), True, False),
     "aborted-first-alone": ((3, 8), False, True),
     "stable-though-open": (((3,), (5,)), 3, 5),

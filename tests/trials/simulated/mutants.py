@@ -203,6 +203,8 @@ REASONS: dict[str, str] = {
         "a coordinator must stop just before a record is committed, and the next one must be lost before that; a test has"
         " these steps (`tests/trials/simulated/transactions/test_loading.py`)."
     ),
+    "marker-goes-with-batches": "logs with transactions are not compacted here; a test of compaction finds it.",
+    "marker-goes-at-once": "logs with transactions are not compacted here; a test of compaction finds it.",
     "begins-anywhere": "a producer here has one batch under way.",
     "any-coordinator": "in version 2 the epoch of a late marker is refused before.",
     "stable-when-ended": "what is decided is read, a little before all replicas know of it.",
