@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,12 +36,21 @@ class FunctionReach(NamedTuple):
 
 def reached(runs: Sequence[SelectedRun], rooms: Sequence[str]) -> list[FunctionReach]:
     """The functions of rooms, by what these runs reach in them."""
+
+    def take() -> None:
+        for one in runs:
+            for step in one.run:
+                step.move.take(NEWEST, step.state)
+
+    return reached_by(take, rooms)
+
+
+def reached_by(work: Callable[[], object], rooms: Sequence[str]) -> list[FunctionReach]:
+    """The functions of rooms, by what some work reaches in them."""
     watch = Coverage(data_file=None, branch=True, source=["kspec.spec"], config_file=False)
     watch.set_option("run:disable_warnings", ["module-not-measured"])
     watch.start()
-    for one in runs:
-        for step in one.run:
-            step.move.take(NEWEST, step.state)
+    work()
     watch.stop()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "reached.json"
