@@ -67,7 +67,7 @@ def test_a_coordinator_that_is_ahead_of_its_log_aborts_what_is_committed_afterwa
 
 
 IN_BOTH = ["late-start", "lost-index", "given-up-marker", "commit-in-fence", "epoch-of-another-id"]
-IN_BOTH += ["moved-before-markers", "deleted-before-markers", "second-marker", "unknown-end"]
+IN_BOTH += ["moved-before-markers", "deleted-before-markers", "second-marker", "uncommitted-end", "unknown-end"]
 EXPECTED = {name: [1, 2] if name in IN_BOTH else [1] for name in [*NAMED, *OBSERVED]}
 EXPECTED |= {"overtaken-commit": [2], "locked-id": [2]}
 NOT_OLD = {"overtaken-commit", "locked-id", "commit-in-fence"}
