@@ -85,17 +85,28 @@ class MetadataChanges:
             self._recorder.note(partial(CommitOutcome, key, number, kind, None if kind == ACKNOWLEDGED else error))
 
     async def read_at_the_end(self) -> None:
-        """Read what each broker knows, once it has had time to learn of all that was acknowledged."""
-        for place in self._places:
-            end = time.monotonic() + LEARNED_S
-            found = await self._known(place)
-            while any(found.get(key, NOTHING) < number for key, number in self._last.items()) and time.monotonic() < end:
-                await asyncio.sleep(PAUSE_S)
-                found = await self._known(place)
+        """Read what each broker knows, once all know the same, and all that was acknowledged.
+
+        A change without an answer may still be made, and one broker learns of it before another.
+        """
+        end = time.monotonic() + LEARNED_S
+        found = await self._known_by_all()
+        while not self._is_learned(found) and time.monotonic() < end:
+            await asyncio.sleep(PAUSE_S)
+            found = await self._known_by_all()
+        for place, known in zip(self._places, found, strict=True):
             reader = f"{CLIENT}-{place[1]}"
             for key in (self._setting, *(f"{CHANGES}{topic}" for topic in self.topics)):
                 self._recorder.note(partial(OffsetFetchStart, reader, key))
-                self._recorder.note(partial(OffsetFetchOutcome, reader, key, found.get(key, NOTHING)))
+                self._recorder.note(partial(OffsetFetchOutcome, reader, key, known.get(key, NOTHING)))
+
+    def _is_learned(self, found: Sequence[dict[str, int]]) -> bool:
+        first, *others = found
+        has_all = all(first.get(key, NOTHING) >= number for key, number in self._last.items())
+        return has_all and all(one == first for one in others)
+
+    async def _known_by_all(self) -> list[dict[str, int]]:
+        return [await self._known(place) for place in self._places]
 
     async def _known(self, place: Place) -> dict[str, int]:
         """The changes that a broker knows; none, if it does not answer."""
