@@ -1,6 +1,7 @@
 """Three controllers: elections, what is answered when, what a controller that leads no more drops."""
 
 import json
+from random import Random
 
 import pytest
 
@@ -12,6 +13,7 @@ from kspec.spec.quorum.replica import ElectionState
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.values import BrokerId, Epoch, Error, ReplicaKey
 from kspec.trials.simulated.disk import SimulatedDisk, Survives
+from kspec.trials.simulated.nodes import ControllerNode
 from tests.impl.controller.three import SimulatedPeer, ThreeControllers
 
 RELEASES = ("3.8", "3.9", "4.0", "4.4", "next")
@@ -226,3 +228,81 @@ def test_the_stored_election_is_in_kafkas_form() -> None:
         disk.write_file(f"/log/{QUORUM_STATE}", damaged.encode())
         with pytest.raises(StorageError, match="quorum-state is damaged"):
             read_election(disk, "/log")
+
+
+# ---- whatever happens
+
+TURNS, LONG_MS = 8, 6_000
+
+
+class Misfortune:
+    """Faults of one seed, while topics are created."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(f"misfortune {seed}")
+        small = {"metadata_log_max_record_bytes_between_snapshots": "6000"} if self.random.random() < 0.3 else {}
+        release = self.random.choice(("next", "next", "next", "4.4", "3.9"))
+        stragglers = self.random.choice((0.0, 1.0))
+        self.cluster = ThreeControllers(seed, release, stragglers, **small)
+        self.acknowledged: set[str] = set()
+
+    def run(self) -> None:
+        """Take turns, heal, and see that what was acknowledged is there."""
+        cluster = self.cluster
+        for turn in range(TURNS):
+            active = cluster.elect()
+            self._create(active, turn)
+            for node in self.random.sample(list(cluster.nodes.values()), self.random.choice((1, 1, 1, 2))):
+                self._strike(node if self.random.random() < 0.5 else active)
+            cluster.pass_time(self.random.randrange(LONG_MS))
+            self._heal()
+        cluster.until(cluster.same_logs)
+        assert self.acknowledged <= set(cluster.elect().core.image.topics)
+
+    def _create(self, active: ControllerNode, turn: int) -> None:
+        """Create topics; the last one may have no answer when the fault comes."""
+        peer = SimulatedPeer(self.cluster, active, turn + 1)
+        if peer.register(turn + 1).error_code or peer.heartbeat().error_code:
+            return
+        for number in range(self.random.randint(1, 4)):
+            name = f"t{turn}-{number}"
+            if peer.create_topic(name, 2).error_code == 0:
+                self.acknowledged.add(name)
+        wanted = Message(name=f"t{turn}-last", num_partitions=1, replication_factor=1, assignments=[], configs=[])
+        peer.send("CreateTopics", topics=[wanted], timeout_ms=5000)
+        self.cluster.pass_time(self.random.randrange(20))
+
+    def _strike(self, node: ControllerNode) -> None:
+        if not node.up:
+            return
+        match self.random.choice(("kill", "power", "cut", "pause", "resign")):
+            case "kill":
+                node.kill()
+            case "power":
+                node.kill(self.random.choice(list(Survives)))
+            case "cut":
+                self.cluster.cut_off(node)
+            case "pause":
+                node.pause()
+            case _:
+                node.run(lambda: node.shell.carry_out(node.core.voter.resign(node.now())))
+
+    def _heal(self) -> None:
+        self.cluster.mend()
+        for node in self.cluster.nodes.values():
+            if node.up:
+                node.go_on()
+            else:
+                node.start()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_acknowledged_is_lost(seed: int) -> None:
+    Misfortune(seed).run()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(100, 600, 50))
+def test_nothing_acknowledged_is_lost_with_many_seeds(first: int) -> None:
+    for seed in range(first, first + 50):
+        Misfortune(seed).run()

@@ -7,6 +7,7 @@ from typing import Any, TypeVarTuple
 from kspec.cli.broker.serve import rules_of
 from kspec.impl.broker.calls import Ask, ChannelKey
 from kspec.impl.wire.values import Message
+from kspec.spec.values import Offset
 from kspec.trials.simulated.clock import VirtualClock
 from kspec.trials.simulated.network import Network
 from kspec.trials.simulated.nodes import CLUSTER_ID, ControllerNode
@@ -22,17 +23,34 @@ Given = TypeVarTuple("Given")
 class ThreeControllers:
     """The controllers, and the network between them."""
 
-    def __init__(self, seed: int = 1, release: str = "next", **settings: str) -> None:
+    def __init__(self, seed: int = 1, release: str = "next", stragglers: float = 0.0, **settings: str) -> None:
         self.clock = VirtualClock()
         self.random = Random(seed)
-        self.network = Network(self.clock, self.random, coded=True)
+        self.network = Network(self.clock, self.random, stragglers=stragglers, coded=True)
         given = {name.replace("_", "."): value for name, value in settings.items()}
         rules = rules_of(release, None).controller
         self.nodes = {
             one: ControllerNode(one, self.clock, self.network, self.random, rules, given, VOTERS) for one in VOTERS
         }
+        self.leaders: dict[int, int] = {}
+        """Who has led in each epoch."""
+        self.committed: dict[int, int] = {}
+        """The epoch of the last record below each offset up to which somebody has known the log to be committed."""
         for node in self.nodes.values():
             node.start()
+
+    def _look(self) -> None:
+        """Look at what must hold of any quorum: one leader in an epoch, and one log below what is committed."""
+        for node in self.nodes.values():
+            if not node.up:
+                continue
+            voter, log = node.core.voter, node.core.log.log
+            if voter.leads:
+                assert self.leaders.setdefault(voter.epoch, node.node_id) == node.node_id, "two lead in one epoch"
+            end = voter.committed
+            if end > log.start_offset:
+                epoch = log.epoch_at(Offset(end - 1))
+                assert self.committed.setdefault(end, epoch) == epoch, "two logs are committed"
 
     def active(self) -> ControllerNode | None:
         """The active controller of the last epoch, if there is one."""
@@ -47,6 +65,7 @@ class ThreeControllers:
             turns.go()
             assert self.clock.now_ms < begin + most_ms, "it does not come to hold"
             assert self.clock.next_event()
+            self._look()
         return self.clock.now_ms - begin
 
     def until_another_than(self, before: ControllerNode) -> int:
