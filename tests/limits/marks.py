@@ -30,3 +30,8 @@ def marked(values: Iterable[Any], *, slow: Collection[Any] = (), nightly: Collec
         raise ValueError(f"no parameter has the value {gone[0]!r}")
     marks = ((SLOW, slow), (NIGHTLY, nightly))
     return [pytest.param(value, marks=[mark for mark, those in marks if value in those]) for value in values]
+
+
+def marked_pairs(rows: Iterable[tuple[Any, ...]], *, nightly: Collection[Any]) -> list[Any]:
+    """The rows as parameters, a value for each name; those in `nightly` have this mark."""
+    return [pytest.param(*row, marks=[NIGHTLY] if row in nightly else []) for row in rows]

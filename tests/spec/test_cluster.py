@@ -8,6 +8,7 @@ from kspec.spec.mutation import weaken
 from kspec.spec.releases.broker import BROKER_4_0, BROKER_NEXT
 from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.releases.kraft import KRAFT_4_0, KRAFT_NEXT
+from tests.limits.marks import marked_pairs
 from tests.limits.turns import Turns
 from tests.spec.cluster import BrokenClusterError, DivergedError, HandlerCluster
 
@@ -55,11 +56,12 @@ def test_without_one_of_the_rules_a_run_goes_wrong(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_records_and_hundreds_of_leaders() -> None:
+@pytest.mark.parametrize(("records", "elections"), marked_pairs([(20_000, 60), (100_000, 300)], nightly=[(100_000, 300)]))
+def test_many_records_and_leaders(records: int, elections: int) -> None:
     """Over the carrier that a broker uses; records are told apart by their epochs."""
     cluster = HandlerCluster(EMPTY_EPOCH_LOG, BROKER_NEXT, KRAFT_NEXT, seed=1, rare=0.2, check_every=2000, batch=250)
     turns = Turns()
-    while cluster.elections < 300 or len(cluster.acknowledged) < 100_000:
+    while cluster.elections < elections or len(cluster.acknowledged) < records:
         turns.go()
         cluster.anything()
     cluster.heal()

@@ -30,9 +30,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("async-isr", {"replicas": 3, "max_partition_epoch": 2}),
     ("async-isr", {"replicas": 4, "max_partition_epoch": 1, "max_offset": 1}),
     ("messages", {"fetches": 2, "max_epoch": 0, "max_partition_epoch": 0}),
+    ("kip-279", {"replicas": 3, "max_epoch": 0, "log_size": 1}),
+    ("kip-320-first-try", {"replicas": 2, "max_epoch": 1, "unclean": True}),
+    ("kip-320", {"replicas": 3, "max_epoch": 0, "log_size": 1}),
+    ("truncate-to-hw", {"replicas": 2, "max_epoch": 1, "power_losses": 1}),
+    ("kip-320", {"replicas": 2, "max_epoch": 1, "acks": "all", "restarts": 1}),
 ]
-LONG = (0, 2, 4, 5)
-SOME = [pytest.param(*case, marks=[pytest.mark.slow] if number in LONG else []) for number, case in enumerate(CASES)]
+LONG = (0, 2, 3, 4, 5)
+"""Those that take longest: by night, and by day with fewer epochs."""
+SOME = [pytest.param(*case, marks=[pytest.mark.nightly] if number in LONG else []) for number, case in enumerate(CASES)]
 
 
 @pytest.mark.slow

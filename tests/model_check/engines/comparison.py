@@ -44,6 +44,11 @@ SMALL_MODELS: list[tuple[str, dict[str, Any]]] = [
     ("kafka", {"brokers": 2, "release": "2.0,2.1", "min_isr": 1, "elections": 1, "acks": "1"}),
 ]
 
+ONE_OF_EACH = list({name: (name, parameters) for name, parameters in reversed(SMALL_MODELS)}.values())[::-1]
+"""The first of each name, where all are compared by night."""
+
+OTHERS_OF_EACH = [one for one in SMALL_MODELS if one not in ONE_OF_EACH]
+
 
 def model_of(name: str, parameters: dict[str, Any]) -> Model:
     return MODELS[name].build(parameters)

@@ -12,6 +12,7 @@ from kspec.model_check.engines import compiled, reference
 from kspec.model_check.engines.simulation.simulate import WalkPlan, compiled_walks
 from kspec.model_check.engines.simulation.walks import walks
 from kspec.model_check.graphs.edges import state_graph
+from tests.limits.marks import is_night
 from tests.model_check.engines.plain import Alike, Like, Plain, PlainRefusedError, UndefinedError, models, search
 
 EVERYTHING = Limits(stop_at_first=False)
@@ -73,14 +74,14 @@ def found_by(engine: str, model: Model) -> Any:
     return outcome(lambda: as_plain(ENGINES[engine](model)))
 
 
-@pytest.mark.parametrize("engine", ["reference", "compiled"])
+@pytest.mark.parametrize("engine", ENGINES)
 @given(model=models())
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 def test_engines_find_what_a_plain_search_finds(engine: str, model: Model) -> None:
     assert_truth(model, found_by(engine, model), outcome(lambda: search(model)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("engine", ENGINES)
 @given(model=models())
 @settings(max_examples=300, suppress_health_check=list(HealthCheck))
@@ -90,7 +91,7 @@ def test_all_engines_find_what_a_plain_search_finds(engine: str, model: Model) -
 
 @pytest.mark.slow
 @given(model=models())
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150 if is_night() else 60, suppress_health_check=list(HealthCheck))
 def test_graphs_and_walks_are_those_of_the_same_model(model: Model) -> None:
     model.properties.clear()
     expected = outcome(lambda: search(model))

@@ -10,18 +10,13 @@ from kspec.model_check.engines.compiled import search, tables
 from kspec.model_check.engines.reference import explore
 from kspec.model_check.graphs.edges import state_graph
 from kspec.model_check.graphs.graph import GraphError
-from tests.model_check.engines.comparison import SMALL_MODELS, model_of
+from tests.limits.marks import marked_pairs
+from tests.model_check.engines.comparison import OTHERS_OF_EACH, SMALL_MODELS, model_of
 from tests.model_check.graphs.graphs import assert_like_reference
 from tests.model_check.toy import counters
 
-SLOW = {0, 1, 2, 5, 6, 8, 9, 10, 12, 15}
-"""The models that are not among the quickest."""
 
-
-@pytest.mark.parametrize(
-    ("name", "parameters"),
-    [pytest.param(*model, marks=[pytest.mark.slow] if number in SLOW else []) for number, model in enumerate(SMALL_MODELS)],
-)
+@pytest.mark.parametrize(("name", "parameters"), marked_pairs(SMALL_MODELS, nightly=OTHERS_OF_EACH))
 def test_small_models_edge_for_edge(name: str, parameters: dict[str, Any]) -> None:
     assert_like_reference(state_graph(model_of(name, parameters), 1))
 

@@ -6,6 +6,7 @@ import pytest
 
 from kspec.model_check.core.exploration import Exploration, Limits
 from kspec.model_check.core.model import Property, when
+from kspec.model_check.engines import compiled
 from kspec.model_check.engines.reference import explore
 from kspec.model_check.models import MODELS
 from tests.limits.marks import marked
@@ -91,12 +92,11 @@ def test_the_controller_empties_the_isr_unless_mended() -> None:
         assert explore(model, [empty], Limits()).verdicts[0].holds is expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "prop", "length"),
     [
-        pytest.param("unfenced-truncation", "StrongIsr", 14, marks=pytest.mark.nightly),
-        pytest.param("high-watermark-without-epoch", "StrongIsr", 13, marks=pytest.mark.nightly),
+        ("unfenced-truncation", "StrongIsr", 14),
+        ("high-watermark-without-epoch", "StrongIsr", 13),
         ("join-before-epoch-start", "StrongIsr", 12),
     ],
 )
@@ -104,7 +104,7 @@ def test_mutants_of_kip_320_are_killed_by_a_shortest_counterexample(mutant: str,
     model = MODELS["kip-320"].build({"mutant": mutant})
     claim = model.property_named(prop)
     assert claim is not None
-    assert trace_length(explore(model, [claim], Limits()), prop) == length
+    assert trace_length(compiled.explore(model, [claim], Limits()), prop) == length
 
 
 @pytest.mark.parametrize(

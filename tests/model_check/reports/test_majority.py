@@ -45,7 +45,7 @@ def test_a_slow_follower_delays_an_isr_and_not_a_majority() -> None:
     assert slow < 1.5 * alike
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_has_the_tables_of_today() -> None:
     text = PAGE.read_text(encoding="utf-8")
     tables = as_markdown()

@@ -9,7 +9,7 @@ import pytest
 from kspec.cli.statuses import VIOLATED
 from kspec.model_check.reports import mutants
 from kspec.model_check.reports.sections import section_of
-from tests.limits.marks import marked
+from tests.limits.marks import marked, marked_pairs
 from tests.model_check.commands import Command
 from tests.model_check.engines.comparison import assert_replays
 from tests.model_check.models.kafka.test_kafka import explored, kafka
@@ -27,12 +27,16 @@ QUICK = sorted(CAUGHT, key=lambda name: CAUGHT[name][1])[:6]
 """Those that die soonest."""
 
 BY_NIGHT = (
+    "act-on-old-metadata",
+    "count-fetch-of-earlier-incarnation",
     "eligible-without-assignment",
     "fenced-replica-admitted",
     "forget-last-epoch",
     "high-watermark-before-truncation",
     "reassignment-over-too-early",
     "stale-broker-epoch-accepted",
+    "take-answer-of-other-epoch",
+    "take-answer-of-other-offset",
     "take-later-epochs",
 )
 """Those whose hunt takes longest."""
@@ -52,7 +56,7 @@ def test_every_mutant_that_is_hunted_is_known_to_die() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "other"), mutants.BESIDE.items())
+@pytest.mark.parametrize(("name", "other"), marked_pairs([*mutants.BESIDE.items()], nightly=[*mutants.BESIDE.items()][:-1]))
 def test_a_mutant_beside_which_another_is_caught_does_no_harm_alone(name: str, other: str) -> None:
     bounds = mutants.HUNTS[name] if name in mutants.HUNTS else mutants.LIVENESS_HUNTS[name].bounds
     found = explored(kafka(**bounds, mutant=other))
@@ -79,14 +83,17 @@ def test_an_answer_does_harm_because_it_is_late() -> None:
     [
         mutants.ONE_ELECTION,
         mutants.TWO_VALUES,
-        mutants.OLD_BASE,
-        mutants.HUNTS["take-old-announcement"],
-        mutants.ONE_SHRINK,
-        {"elections": 0, "unclean_shutdowns": 1},
+        pytest.param(mutants.OLD_BASE, marks=pytest.mark.nightly),
+        pytest.param(mutants.HUNTS["take-old-announcement"], marks=pytest.mark.nightly),
+        pytest.param(mutants.ONE_SHRINK, marks=pytest.mark.nightly),
+        {**mutants.ONE_SHRINK, "brokers": 2, "min_isr": 1},
+        pytest.param({"elections": 0, "unclean_shutdowns": 1}, marks=pytest.mark.nightly),
+        {"brokers": 2, "elections": 0, "unclean_shutdowns": 1},
         {"elections": 1, "late_fetches": 1},
         {"elections": 1, "values": 2, "retries": 1},
-        {"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
-        mutants.HUNTS["act-before-registration"],
+        pytest.param({"elections": 0, "unclean_shutdowns": 1, "late_registrations": 1}, marks=pytest.mark.nightly),
+        {"brokers": 2, "elections": 0, "unclean_shutdowns": 1, "late_registrations": 1},
+        pytest.param(mutants.HUNTS["act-before-registration"], marks=pytest.mark.nightly),
         mutants.HUNTS["refusal-without-trace"],
     ],
     ids=str,

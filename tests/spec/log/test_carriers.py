@@ -110,6 +110,6 @@ def test_some_changes_are_seen() -> None:
     assert [change.name for change in all_changes()[::8] if not is_seen(change) and change.name not in SAME] == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_one_line_change_is_seen() -> None:
     assert {change.name for change in all_changes() if not is_seen(change)} == SAME.keys()

@@ -83,7 +83,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # ---- stopped
 
-EXAMPLES = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+EXAMPLES = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MANY_EXAMPLES = settings(EXAMPLES, max_examples=40)
 STOPPED = given(
     named=st.sampled_from(SMALL_MODELS),
@@ -419,7 +419,7 @@ def kill_until(kills: int, seed: int, arguments: list[str], folder: Path) -> dic
 @pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     arguments = ["kip-320", "--replicas", "3", "--max-epoch", "1", "--log-size", "2", "--max-records", "2"]
-    assert kill_until(6, 1, arguments, tmp_path / "kept")["killed"] == 6
+    assert kill_until(3, 1, arguments, tmp_path / "kept")["killed"] == 3
 
 
 @pytest.mark.slow

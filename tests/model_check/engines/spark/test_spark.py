@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limits.marks import marked
+from tests.limits.marks import marked, marked_pairs
 from tests.places import REPOSITORY
 
 pytest.importorskip("pyspark", reason="engine spark is not installed: .venv/bin/pip install -e '.[spark]'")
@@ -37,7 +37,7 @@ from kspec.model_check.engines.spark.worker.runs import Folder, Piece
 from kspec.model_check.engines.spark.worker.transport import decode, encode, in_order
 from tests.limits.turns import Turns
 from tests.model_check.commands import Command
-from tests.model_check.engines.comparison import SMALL_MODELS, assert_replays, model_of, numbers_of
+from tests.model_check.engines.comparison import OTHERS_OF_EACH, SMALL_MODELS, assert_replays, model_of, numbers_of
 from tests.model_check.engines.spark.in_process import Context
 from tests.model_check.toy import counters
 
@@ -63,7 +63,7 @@ def expected(model: Model, symmetric: bool = False) -> dict[str, Any]:
 # ---- what tasks do, without Spark
 
 
-@pytest.mark.parametrize(("name", "parameters"), SMALL_MODELS[:1] + SMALL_MODELS[-2:-1])
+@pytest.mark.parametrize(("name", "parameters"), SMALL_MODELS[:1])
 def test_tasks_find_the_numbers_of_the_compiled_engine(name: str, parameters: dict[str, Any]) -> None:
     model = model_of(name, parameters)
     assert numbers_of(in_process(model)) == expected(model)
@@ -80,7 +80,7 @@ def test_numbers_do_not_depend_on_partitions(partitions: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "parameters"), SMALL_MODELS)
+@pytest.mark.parametrize(("name", "parameters"), marked_pairs(SMALL_MODELS, nightly=OTHERS_OF_EACH))
 def test_tasks_find_the_numbers_of_every_small_model(name: str, parameters: dict[str, Any]) -> None:
     model = model_of(name, parameters)
     found = in_process(model, 3)

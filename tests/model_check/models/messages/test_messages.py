@@ -14,6 +14,7 @@ from kspec.model_check.models import MODELS
 from kspec.model_check.models.messages.values import NOT_REMEMBERED, KnownFollower
 from kspec.spec.broker.rules.followers import FollowerState
 from tests.counts import count_of
+from tests.limits.marks import marked
 
 POWER_LOSS = {"min_isr": 2, "unclean_shutdowns": 1}
 
@@ -29,7 +30,12 @@ def verdicts_of(found: Exploration) -> dict[str, tuple[bool | None, int | None]]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "bounds", [{"fetches": 1, "max_epoch": 0}, POWER_LOSS | {"fetches": 1, "values": 0, "max_epoch": 0}], ids=str
+    "bounds",
+    marked(
+        [{"fetches": 1, "max_epoch": 0}, POWER_LOSS | {"fetches": 1, "values": 0, "max_epoch": 0}],
+        nightly=[POWER_LOSS | {"fetches": 1, "values": 0, "max_epoch": 0}],
+    ),
+    ids=str,
 )
 def test_both_engines_find_the_same_states(bounds: dict[str, int]) -> None:
     model = model_of(**bounds)

@@ -96,7 +96,7 @@ def _term(partition: PartitionRegistration) -> tuple[BrokerId, Epoch]:
     return partition.leader, partition.leader_epoch
 
 
-BOUNDS = pytest.mark.parametrize("bounds", [REASSIGNED, pytest.param(FENCED, marks=pytest.mark.slow)], ids=str)
+BOUNDS = pytest.mark.parametrize("bounds", [REASSIGNED, pytest.param(FENCED, marks=pytest.mark.nightly)], ids=str)
 
 
 @pytest.mark.slow
