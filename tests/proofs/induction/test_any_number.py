@@ -97,7 +97,7 @@ def test_committing_keeps_the_invariant(obligations: ObligationsForAnyNumber) ->
     assert len(found) == 19
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day one action, and all of them for two replicas
 def test_kip_320_is_proved_for_any_number_of_replicas(tmp_path: Path) -> None:
     """Each obligation is about any brokers. Another solver finds most of a sample unsatisfiable, and contradicts none."""
     outcome = prove(ProofSettings(THEOREM.name, ANY, export=tmp_path), workers=2)

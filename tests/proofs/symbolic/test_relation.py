@@ -26,6 +26,7 @@ from kspec.spec.log.algebra import Log
 from kspec.spec.log.record_log import RecordLog
 from kspec.spec.messages.fetch import FetchResponse
 from kspec.spec.values import BrokerId, Offset, Record
+from tests.limits.marks import is_night
 from tests.spec import strategies
 
 RULES = (
@@ -164,7 +165,7 @@ MARKS: dict[str, Any] = {
     [pytest.param(rule, marks=MARKS.get(rule.__name__, pytest.mark.slow)) for rule in rules()],
     ids=lambda rule: rule.__name__,
 )
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20 if is_night() else 5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_rules_relation_is_the_rule(rule: Callable[..., Any], data: st.DataObject) -> None:
     of_parameters = shapes(rule)

@@ -134,10 +134,11 @@ def failing(model: Model, state: State) -> list[str]:
 @pytest.mark.parametrize(
     ("brokers", "walks", "bounds"),
     [
-        (2, 6, BOUNDS),
-        pytest.param(2, 6, WITH_STOPS | {"min_isr": 1}, marks=pytest.mark.slow),
+        (2, 2, BOUNDS),
+        pytest.param(2, 6, BOUNDS, marks=pytest.mark.nightly),
+        pytest.param(2, 6, WITH_STOPS | {"min_isr": 1}, marks=pytest.mark.nightly),
         pytest.param(2, 6, WITH_STOPS | {"min_isr": 2}, marks=pytest.mark.slow),
-        pytest.param(3, 2, BOUNDS, marks=pytest.mark.slow),
+        pytest.param(3, 2, BOUNDS, marks=pytest.mark.nightly),
         pytest.param(3, 8, WITH_STOPS | {"min_isr": 2}, marks=[pytest.mark.slow, pytest.mark.nightly]),
     ],
 )
@@ -212,11 +213,11 @@ LITTLE = [
 ]
 MORE = [
     (KAFKA_NEXT_THEOREM, "UncleanShutdown(broker=1, checkpointed=checkpointed)"),
-    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Property"),
     (KAFKA_NEXT_POWER_LOSS_THEOREM, "ProposeShrink(leader=1, proposal=proposal)"),
-    (KAFKA_NEXT_POWER_LOSS_THEOREM, "RegisterQuietly(broker=1, epoch=epoch)"),
 ]
 BY_NIGHT = [
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "Property"),
+    (KAFKA_NEXT_POWER_LOSS_THEOREM, "RegisterQuietly(broker=1, epoch=epoch)"),
     (KAFKA_NEXT_THEOREM, "CreatePartition(leader=1, partition_epoch=partition epoch, epoch=epoch)"),
     (KAFKA_NEXT_THEOREM, "Property"),
     (KAFKA_NEXT_THEOREM, "TakeFetchAnswer(follower=1, leader=2, fetch=fetch)"),
@@ -279,6 +280,7 @@ TRIED = [
 
 
 TRIED_BY_NIGHT = (
+    "election-outside-isr-and-elr",
     "min-isr-of-one",
     "no-divergence-check",
     "advance-below-min-isr",
