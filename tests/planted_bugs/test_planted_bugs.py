@@ -14,6 +14,7 @@ import pytest
 from kspec.spec.broker.rules.produce import completion
 from kspec.spec.log import producers
 from kspec.spec.values import Error, Offset
+from tests.limits.marks import is_night
 from tests.places import REPOSITORY
 from tests.planted_bugs.by_hand import BY_HAND
 from tests.planted_bugs.constants import OPERATOR, others
@@ -168,7 +169,7 @@ def test_no_bug_at_all_cannot_be_asked_for() -> None:
 
 def test_bugs_of_a_room_are_looked_for_by_its_tests() -> None:
     kept = FILE.read_bytes()
-    done = run("broker.rules.produce", "--every", "60", "--units", "--only-look")
+    done = run("broker.rules.produce", "--every", "60" if is_night() else "240", "--units", "--only-look")
     assert done.returncode == 0, done.stderr
     assert "broker/rules/test_produce.py::" in done.stdout or "broker/leader/test_produce.py::" in done.stdout
     assert "broker.rules.produce: " in done.stdout
