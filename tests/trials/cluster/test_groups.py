@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,6 +19,14 @@ SETTLES_S = 30.0
 """So long may members take to settle at most. It is an emergency stop: they take a second."""
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """Three brokers and a controller. Each test has a topic and a group of its own."""
+    kspec_program()
+    with RunningCluster(tmp_path_factory.mktemp("groups") / "cluster", brokers=3, combined=False) as running:
+        yield running
+
+
 def made(cluster: RunningCluster, topic: str, partitions: int) -> dict[int, tuple[str, int]]:
     """The brokers of a cluster, in which there is a topic of so many partitions now."""
     places = {broker: ("127.0.0.1", cluster.port + broker - 1) for broker in (1, 2, 3)}
@@ -31,38 +39,34 @@ def made(cluster: RunningCluster, topic: str, partitions: int) -> dict[int, tupl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", marked([20, 200], nightly=[200]))
-def test_each_acknowledged_commit_is_there_whoever_commits_at_the_same_time(tmp_path: Path, rounds: int) -> None:
-    kspec_program()
-    with RunningCluster(tmp_path / "cluster", brokers=3, combined=False) as cluster:
-        places = made(cluster, "t", MEMBERS)
-        asyncio.run(_commit_together(places, rounds))
+def test_each_acknowledged_commit_is_there_whoever_commits_at_the_same_time(cluster: RunningCluster, rounds: int) -> None:
+    topic = f"together-{rounds}"
+    asyncio.run(_commit_together(made(cluster, topic, MEMBERS), topic, rounds))
 
 
-async def _commit_together(places: dict[int, tuple[str, int]], rounds: int) -> None:
-    place = await coordinator_of(places, "group")
-    members = [GroupMember(Line(place), "group", "t") for _ in range(MEMBERS)]
+async def _commit_together(places: dict[int, tuple[str, int]], topic: str, rounds: int) -> None:
+    group = f"of-{topic}"
+    place = await coordinator_of(places, group)
+    members = [GroupMember(Line(place), group, topic) for _ in range(MEMBERS)]
     await asyncio.gather(*(member.settle() for member in members))
     reader = Line(place)
     for number in range(1, rounds + 1):
         errors = await asyncio.gather(*(member.commit(index, number) for index, member in enumerate(members)))
         assert set(errors) == {0}
-        assert await committed(reader, "group", "t", MEMBERS) == dict.fromkeys(range(MEMBERS), number)
+        assert await committed(reader, group, topic, MEMBERS) == dict.fromkeys(range(MEMBERS), number)
     for line in (reader, *(member.line for member in members)):
         line.close()
 
 
 @pytest.mark.slow
-def test_members_that_come_one_after_the_other_settle(tmp_path: Path) -> None:
+def test_members_that_come_one_after_the_other_settle(cluster: RunningCluster) -> None:
     """Each joins while the one before it may still be on its way through a rebalance."""
-    kspec_program()
-    with RunningCluster(tmp_path / "cluster", brokers=3, combined=False) as cluster:
-        places = made(cluster, "t", MEMBERS)
-        asyncio.run(_join_one_by_one(places))
+    asyncio.run(_join_one_by_one(made(cluster, "joined", MEMBERS)))
 
 
 async def _join_one_by_one(places: dict[int, tuple[str, int]]) -> None:
-    place = await coordinator_of(places, "group")
-    members = [GroupMember(Line(place), "group", "t") for _ in range(6)]
+    place = await coordinator_of(places, "of-joined")
+    members = [GroupMember(Line(place), "of-joined", "joined") for _ in range(6)]
     stop = asyncio.Event()
 
     async def live(member: GroupMember, after_s: float) -> float:
@@ -94,12 +98,9 @@ async def _join_one_by_one(places: dict[int, tuple[str, int]]) -> None:
 
 
 @pytest.mark.slow
-def test_offsets_go_with_their_topic_and_groups_with_theirs(tmp_path: Path) -> None:
+def test_offsets_go_with_their_topic_and_groups_with_theirs(cluster: RunningCluster) -> None:
     """A broker of a cluster hears of a deletion by the metadata. Who waits for a group that is gone is told so."""
-    kspec_program()
-    with RunningCluster(tmp_path / "cluster", brokers=3, combined=False) as cluster:
-        places = made(cluster, "t", MEMBERS)
-        asyncio.run(_delete(places))
+    asyncio.run(_delete(made(cluster, "t", MEMBERS)))
 
 
 async def _delete(places: dict[int, tuple[str, int]]) -> None:

@@ -33,7 +33,7 @@ def configure(admin: AdminClient, kind: ResourceType, name: str, **settings: str
         future.result(30)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day on simulated clusters
 def test_a_throttled_replica_is_copied_no_faster_than_the_rate(tmp_path: Path) -> None:
     with RunningCluster(
         tmp_path / "cluster", "--override", "replication.quota.window.num=2", brokers=3, combined=False

@@ -22,7 +22,7 @@ ALL = {"controller", "1", "2", "3"}
 @pytest.mark.parametrize(
     ("plan", "gone"),
     [
-        ("stop-and-controller", {"controller"}),
+        pytest.param("stop-and-controller", {"controller"}, marks=pytest.mark.nightly),
         ("follower-behind", set()),
         pytest.param("late-news", set(), marks=pytest.mark.nightly),
     ],

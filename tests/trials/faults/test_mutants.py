@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from kspec.model_check.reports.sections import section_of
-from tests.limits.marks import marked
 from tests.trials.faults.mutants import (
     MUTANTS,
     NEVER_WHOLE,
@@ -58,15 +57,20 @@ def test_a_round_is_read_as_it_is_written() -> None:
     }
 
 
-BY_NIGHT = ("no-divergence-check", "keep-followers-over-missed-epochs", "stale-partition-epoch-accepted")
+BY_NIGHT = (
+    "no-epoch-for-a-smaller-assignment",
+    "no-divergence-check",
+    "keep-followers-over-missed-epochs",
+    "stale-partition-epoch-accepted",
+)
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="NOT RUN: rounds need Linux")
 
 
 @LINUX
-@pytest.mark.slow
+@pytest.mark.nightly  # by day the same plans break a promise on simulated clusters
 @pytest.mark.xdist_group("rounds with mutants")  # each takes the first ports that are free, and two at a time the same
-@pytest.mark.parametrize("name", marked(["no-epoch-for-a-smaller-assignment", *BY_NIGHT], nightly=BY_NIGHT))
+@pytest.mark.parametrize("name", BY_NIGHT)
 def test_a_mutant_is_found_by_its_plan_and_next_loses_nothing_in_it(name: str) -> None:
     pytest.importorskip("confluent_kafka", reason="NOT RUN: confluent-kafka (librdkafka) is not installed")
     (mutant,) = (one for one in MUTANTS if one.name == name)

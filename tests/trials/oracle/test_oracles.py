@@ -7,6 +7,7 @@ import pytest
 from kspec.trials.simulated.history import PROMISES
 from kspec.trials.simulated.runs import RunOutcome, run
 from kspec.trials.simulated.setup import RunSetup
+from tests.limits.marks import marked
 from tests.trials.oracle.listening import ORACLES, OracledCluster
 from tests.trials.simulated.hunting import setup_of, setup_of_next
 
@@ -23,7 +24,7 @@ def test_every_step_is_as_expected(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(18, 30))
+@pytest.mark.parametrize("seed", marked(range(18, 30), nightly=range(21, 30)))
 def test_every_step_is_as_expected_in_more_clusters(seed: int) -> None:
     assert run(setup_of_next(seed), 2_000, kind=OracledCluster).broken is None
 

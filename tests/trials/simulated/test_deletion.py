@@ -27,6 +27,7 @@ from kspec.trials.simulated.nodes import BrokerNode
 from kspec.trials.simulated.plan import DELETES_EVERY, RunConditions, conditions_of
 from kspec.trials.simulated.runs import run
 from kspec.trials.simulated.setup import RunSetup
+from tests.limits.marks import marked
 from tests.limits.turns import Turns
 from tests.trials.oracle.listening import OracledCluster
 from tests.trials.simulated.hunting import setup_of_next
@@ -240,7 +241,7 @@ def test_logs_start_late() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", marked(SEEDS, nightly=SEEDS[4:]))
 def test_all_properties_hold(seed: int) -> None:
     assert run(setup_of_next(seed), 3_500).broken is None
 

@@ -25,6 +25,7 @@ from kspec.trials.simulated.network import Frame, SimulatedConnection
 from kspec.trials.simulated.plan import RunConditions, conditions_of, plan
 from kspec.trials.simulated.runs import run
 from kspec.trials.simulated.setup import RunSetup
+from tests.limits.marks import marked
 from tests.limits.turns import Turns
 from tests.times import YEAR_MS
 from tests.trials.simulated.hunting import setup_of_next
@@ -250,7 +251,7 @@ def test_a_partition_that_was_moved_away_while_its_broker_was_down_is_copied_ane
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [25, 123, 188, 248, 274, 340, 767])
+@pytest.mark.parametrize("seed", marked([25, 123, 188, 248, 274, 340, 767], nightly=[123, 188, 274, 340, 767]))
 def test_what_a_seed_has_found_once_is_mended(seed: int) -> None:
     """The faults are described in docs/simulated-clusters.md."""
     outcome = run(RunSetup(seed, dict.fromkeys(BROKERS, BROKER_NEXT), Controller(KRAFT_NEXT)), 10_000)

@@ -14,6 +14,7 @@ from kspec.spec.releases.kraft import KRAFT_NEXT
 from kspec.trials.simulated.causes import rules_that_repair
 from kspec.trials.simulated.runs import run
 from kspec.trials.simulated.setup import RunSetup
+from tests.limits.marks import marked
 from tests.trials.simulated.hunting import (
     BROKERS,
     FINDINGS,
@@ -29,8 +30,11 @@ from tests.trials.simulated.hunting import (
 from tests.trials.simulated.mutants import OTHERS, PAGE, SECTION, STEPS, known, page
 
 FOUND = {name: one for name, one in known().items() if "promise" in one}
-FEW = 600
+FEW, LATER_BY_NIGHT = 600, 3_000
 QUICK = [name for name, one in FOUND.items() if one["steps"] <= FEW]
+LATER = sorted(set(FOUND) - set(QUICK))
+LATEST = [name for name in LATER if FOUND[name]["steps"] > LATER_BY_NIGHT]
+"""Findings after so many steps are found anew by night; others show by day that runs and promises are as they were."""
 LEAST_CAUGHT, LEAST_OF_TRANSACTIONS = 31, 10
 
 
@@ -47,13 +51,16 @@ def test_a_mutant_is_found_after_few_steps(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(FOUND) - set(QUICK)))
+@pytest.mark.parametrize("name", marked(LATER, nightly=LATEST))
 def test_a_mutant_is_found(name: str) -> None:
     check(name)
 
 
+SEEDS = sorted({FOUND[one.name]["seed"] for one in MUTANTS if one.name in FOUND})
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", sorted({FOUND[one.name]["seed"] for one in MUTANTS if one.name in FOUND}))
+@pytest.mark.parametrize("seed", marked(SEEDS, nightly=SEEDS[6:]))
 def test_nothing_fails_where_no_rule_is_weakened(seed: int) -> None:
     assert run(setup_of_next(seed), STEPS).broken is None
 

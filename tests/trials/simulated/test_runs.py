@@ -83,7 +83,7 @@ def test_next_keeps_all_promises(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", marked(range(10, 22), nightly=range(16, 22)))
+@pytest.mark.parametrize("seed", marked(range(10, 22), nightly=range(13, 22)))
 def test_next_keeps_all_promises_for_long(seed: int) -> None:
     outcome = run(setup(seed), 10_000)
     assert outcome.broken is None
