@@ -33,7 +33,7 @@ class ThreeControllers:
             one: ControllerNode(one, self.clock, self.network, self.random, rules, given, VOTERS) for one in VOTERS
         }
         self.leaders: dict[int, int] = {}
-        """Who has led in each epoch."""
+        """The leader of each epoch."""
         self.committed: dict[int, int] = {}
         """The epoch of the last record below each offset up to which somebody has known the log to be committed."""
         for node in self.nodes.values():
