@@ -84,7 +84,9 @@ class MixedQuorum:
         return leaders
 
 
-@pytest.mark.parametrize("kafkas", [("controller-3",), ("controller-2", "controller-3")], ids=["one", "two"])
-def test_controllers_of_both_agree(kafkas: Sequence[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kafkas", [("controller-3",), ("controller-2", "controller-3"), ("1",)], ids=["one", "two", "the broker"]
+)
+def test_nodes_of_both_agree(kafkas: Sequence[str], tmp_path: Path) -> None:
     leaders = asyncio.run(MixedQuorum(tmp_path / "c", kafkas).run())
     assert len(set(leaders)) > 1
