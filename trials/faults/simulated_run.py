@@ -248,7 +248,7 @@ class SimulatedPlanRun(PlanRun):
     # ---- nodes
 
     def _node(self, name: str) -> SimulatedNode:
-        return self._cluster.controller if name == CONTROLLER else self._broker(name)
+        return self._cluster.controllers[0] if name == CONTROLLER else self._broker(name)
 
     def _broker(self, name: str) -> BrokerNode:
         return self._cluster.brokers[int(name)]

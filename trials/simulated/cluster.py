@@ -22,6 +22,7 @@ from kspec.trials.simulated.clients.members import SimulatedMember
 from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clients.partitions import Consumer, Deleter, ProducerClient, values_in
 from kspec.trials.simulated.clock import START_MS, VirtualClock
+from kspec.trials.simulated.controllers.several import SeveralControllers
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.faults import Faults
 from kspec.trials.simulated.history import BrokenPromiseError, ClientPartitionHistory, Value
@@ -67,12 +68,19 @@ class SimulatedCluster:
         self.steps = 0
         """Steps of handlers so far."""
         settings = setup.settings()
-        self.controller = ControllerNode(CONTROLLER_ID, self.clock, self.network, self.random, setup.controller, settings)
+        ids = [CONTROLLER_ID + number for number in range(setup.controllers)]
+        self.controllers = [
+            ControllerNode(one, self.clock, self.network, self.random, setup.controller, settings, ids) for one in ids
+        ]
+        several = len(ids) > 1
+        self.controller: ControllerNode | SeveralControllers = (
+            SeveralControllers(self.controllers) if several else self.controllers[0]
+        )
         self.brokers = {
-            node: BrokerNode(node, self.clock, self.network, self.random, protocol, settings, [CONTROLLER_ID])
+            node: BrokerNode(node, self.clock, self.network, self.random, protocol, settings, ids)
             for node, protocol in sorted(setup.protocols.items())
         }
-        for node in (self.controller, *self.brokers.values()):
+        for node in (*self.controllers, *self.brokers.values()):
             node.note = self.note
             if setup.loses_epoch_files:
                 node.epoch_files = Random(f"epoch files {setup.seed} {node.node_id}")
@@ -103,7 +111,7 @@ class SimulatedCluster:
             promised,
             conditions.one_by_one,
         )
-        self.operator = Operator(self.environment)
+        self.operator = Operator(self.environment, self.active_controller)
         self.clients: list[SimClient] = []
         self.told: list[str] = []
         self._killed: set[int] = set()
@@ -111,6 +119,10 @@ class SimulatedCluster:
         self._lost: set[int] = set()
         """Brokers that have lost power, and are not in sync again."""
         self.faults = Faults(self, planned)
+
+    def active_controller(self) -> int:
+        """The id of the controller that decides, or has decided last."""
+        return self.controller.node_id
 
     # ---- running
 

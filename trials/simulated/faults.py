@@ -51,7 +51,7 @@ class Faults:
         cluster.network.slow_links.clear()
         cluster.network.lost_with_next.clear()
         cluster.network.on_next_request.clear()
-        for node in (cluster.controller, *cluster.brokers.values()):
+        for node in (*cluster.controllers, *cluster.brokers.values()):
             was_full = node.disk.condition.full
             node.disk.condition.full, node.disk.condition.sync_ms = False, 0
             set_right(node)
@@ -68,7 +68,7 @@ class Faults:
         does: the controller refuses each of its heartbeats, and it does not recover by itself.
         """
         cluster = self._cluster
-        for node in (cluster.controller, *cluster.brokers.values()):
+        for node in (*cluster.controllers, *cluster.brokers.values()):
             if not node.up:
                 node.start()
         for broker in cluster.brokers.values():

@@ -421,6 +421,13 @@ class ControllerNode(SimulatedNode):
         """The seed of the times that this process waits by chance: other ones than those of other nodes, and starts."""
         return f"{self.node_id} {self.incarnation} {self.random.getstate()[1][0]}"
 
+    def revive(self) -> bool:
+        """Start it, if it is down; whether it was."""
+        was_down = not self.up
+        if was_down:
+            self.start()
+        return was_down
+
     def _start(self) -> None:
         now, path = self.now(), f"/sim/{self.node_id}"
         self.directory = LogDirectory.open(path, self.disk, CLUSTER_ID, self.node_id)

@@ -19,6 +19,7 @@ from kspec.trials.simulated.checks.committed import CommittedChecks
 from kspec.trials.simulated.checks.metadata import MetadataChecks
 from kspec.trials.simulated.checks.replicas import look_at_change, look_at_offsets
 from kspec.trials.simulated.checks.steps import StepChecks
+from kspec.trials.simulated.controllers.several import SeveralControllers
 from kspec.trials.simulated.history import BrokenPromiseError, ClientPartitionHistory
 from kspec.trials.simulated.nodes import BrokerNode, ControllerNode
 from kspec.trials.simulated.setup import RunSetup
@@ -39,7 +40,7 @@ class Promises:
     def __init__(
         self,
         setup: RunSetup,
-        controller: ControllerNode,
+        controller: ControllerNode | SeveralControllers,
         brokers: Mapping[int, BrokerNode],
         histories: Mapping[int, ClientPartitionHistory],
         places: Mapping[int, TopicPartition],

@@ -72,6 +72,9 @@ class RunSetup:
     Kafka 3.7.0 writes them without fsync (KAFKA-16541).
     """
 
+    controllers: int = 1
+    """The number of controllers."""
+
     transactions: bool = False
     """Whether there are producers of transactions, and readers of what is committed, beside all other clients."""
 

@@ -107,6 +107,14 @@ def _on_spark(setups: "list[RunSetup]", length: Length, settings: Any) -> "Itera
 )
 @click.option("--story", metavar="NAME", help="Go through the run of a study, as `kspec cluster --story` does.")
 @click.option("--brokers", default=3, show_default=True, type=click.IntRange(3, 9), metavar="N", help="How many brokers.")
+@click.option(
+    "--controllers",
+    type=click.IntRange(1, 9),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many controllers, of which one decides.",
+)
 @click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule of all nodes, or of one: 2=NAME.")
 @click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True, help="What producers ask for.")
@@ -138,6 +146,7 @@ def simulate_cluster(
     plan_name: str | None,
     story: str | None,
     brokers: int,
+    controllers: int,
     release: str | None,
     mutant: str | None,
     acks: str,
@@ -163,12 +172,13 @@ def simulate_cluster(
         return tell_simulated_story(story, release, mutant)
     page = _Page(Output(html), Output(recording), explore)
     page.check(plan_name, roll_every, as_json)
-    setups = _setups(range(seed, seed + seeds), _rules(release, mutant, brokers), acks, lose_epoch_files, transactions)
+    rules = _rules(release, mutant, brokers)
+    setups = _setups(range(seed, seed + seeds), rules, acks, controllers, lose_epoch_files, transactions)
     if plan_name is not None:
         if hours is not None or roll_every is not None or engine != "compiled":
             raise click.UsageError("--plan has a length of its own: leave --hours, --roll-every and --engine out")
-        if brokers != PLAN_BROKERS:
-            raise click.UsageError("a plan has three brokers: leave --brokers out")
+        if brokers != PLAN_BROKERS or controllers > 1:
+            raise click.UsageError("a plan has three brokers and one controller: leave --brokers and --controllers out")
         return _carry_out(plan_name, setups, as_json=as_json, quiet=quiet)
     length = Length(steps, hours, roll_every)
     from kspec.trials.simulated.plan import MINUTE_MS
@@ -296,7 +306,12 @@ def _show_short(setup: "RunSetup", outcome: "RunOutcome") -> "RunOutcome":
 
 
 def _setups(
-    chosen: range, rules: "dict[str, BrokerRules]", acks: str, lose_epoch_files: bool, transactions: bool
+    chosen: range,
+    rules: "dict[str, BrokerRules]",
+    acks: str,
+    controllers: int,
+    lose_epoch_files: bool,
+    transactions: bool,
 ) -> "list[RunSetup]":
     from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER
     from kspec.trials.cluster.plan import CONTROLLER
@@ -306,6 +321,14 @@ def _setups(
     wanted = ACKS_ALL if acks == "all" else ACKS_LEADER
     controller = rules[CONTROLLER].controller
     return [
-        RunSetup(seed, protocols, controller, acks=wanted, loses_epoch_files=lose_epoch_files, transactions=transactions)
+        RunSetup(
+            seed,
+            protocols,
+            controller,
+            acks=wanted,
+            loses_epoch_files=lose_epoch_files,
+            controllers=controllers,
+            transactions=transactions,
+        )
         for seed in chosen
     ]

@@ -223,7 +223,7 @@ class OracledCluster(SimulatedCluster):
     def next_event(self) -> None:
         """Let the next event happen, and raise what an oracle has said of it."""
         super().next_event()
-        node = self.controller
+        node = self.controllers[0]
         if node.up and node.incarnation != self._controller_run:
             self._controller_run = node.incarnation
             before, self._controller_epoch = self._controller_epoch, node.core.state.controller_epoch

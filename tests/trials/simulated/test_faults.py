@@ -90,7 +90,7 @@ def test_a_wall_clock_that_jumps_is_another_time_for_one_node_and_its_other_cloc
     node, before = cluster.brokers[1], cluster.brokers[1].now()
     node.set_wall_clock(5_000)
     assert node.now() == Instant(before.monotonic, TimestampMs(cluster.clock.now_ms + 5_000))
-    assert cluster.controller.now().timestamp == cluster.clock.now_ms
+    assert cluster.controllers[0].now().timestamp == cluster.clock.now_ms
 
 
 @pytest.mark.parametrize("ahead_ms", [60_000, -60_000, 3_600_000, -3_600_000, 30 * YEAR_MS, -30 * YEAR_MS])
@@ -98,7 +98,7 @@ def test_nobody_is_fenced_or_leaves_an_isr_because_a_wall_clock_jumps(ahead_ms: 
     """First the controller's, then each broker's, there and back."""
     cluster = ready()
     before = cluster.controller.core.image.spec
-    for node in (cluster.controller, *cluster.brokers.values()):
+    for node in (*cluster.controllers, *cluster.brokers.values()):
         for jump_ms in (ahead_ms, 0):
             node.set_wall_clock(jump_ms)
             for _ in range(40):
@@ -172,7 +172,7 @@ def test_a_proposal_whose_connection_is_lost_arrives_twice() -> None:
     cluster = ready()
     cluster.network.lost_with_next[1, "isr"] = 30
     proposals: list[object] = []
-    take = cluster.controller.deliver
+    take = cluster.controllers[0].deliver
 
     def deliver(connection: SimulatedConnection, frame: Frame) -> None:
         if connection.purpose == "isr":
@@ -180,7 +180,7 @@ def test_a_proposal_whose_connection_is_lost_arrives_twice() -> None:
             proposals.append(frame.message)
         take(connection, frame)
 
-    cluster.controller.deliver = deliver  # type: ignore[method-assign]
+    cluster.controllers[0].deliver = deliver  # type: ignore[method-assign]
     cluster.brokers[3].pause()
     new_producer(cluster).start()
     go_on(cluster, 4_000)

@@ -7,13 +7,15 @@ from zlib import crc32
 
 import pytest
 
+from kspec.impl.controller import core
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.mutation import weaken
 from kspec.spec.releases.broker import BROKER_RELEASES
 from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.releases.kraft import KRAFT_NEXT
-from kspec.spec.releases.names import KRAFT_NAMES, kraft_of
+from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
+from kspec.spec.releases.names import KRAFT_NAMES, kraft_of, quorum_of
 from kspec.trials.simulated.clock import VirtualClock
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.kinds.site import Fault
@@ -139,3 +141,34 @@ def test_a_broker_that_ends_by_itself_has_not_stopped_cleanly() -> None:
     outcome = run(setup(841), 600)
     assert any("is full" in told for told in outcome.told)
     assert outcome.broken is None
+
+
+# ---- several controllers
+
+
+def of_three(seed: int) -> RunSetup:
+    return replace(setup(seed), controllers=3)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_three_controllers_keep_all_promises(seed: int) -> None:
+    assert run(of_three(seed), 800).broken is None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(1, 301, 50))
+def test_three_controllers_keep_all_promises_in_many_runs(first: int) -> None:
+    for seed in range(first, first + 50):
+        assert run(of_three(seed), 3_000).broken is None, seed
+
+
+def test_a_voter_that_votes_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    (mutant,) = (one for one in QUORUM_MUTANTS if one.name == "votes-again")
+    monkeypatch.setattr(core, "quorum_of", lambda release: weaken(quorum_of(release), mutant))
+    broken = run(of_three(VOTES_AGAIN_AT), 1_000).broken
+    assert broken is not None
+    assert broken.name == "ElectionSafety"
+
+
+VOTES_AGAIN_AT = 16
+"""A seed in which two candidates ask one voter in one epoch."""

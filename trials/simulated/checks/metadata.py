@@ -7,6 +7,7 @@ from kspec.spec.controller.rules.brokers import is_shutting_down
 from kspec.spec.metadata import BrokerRegistration, MetadataImage, PartitionRegistration, has_leader, is_active, is_unfenced
 from kspec.spec.topics import TopicPartition
 from kspec.spec.values import NO_LEADER, PartitionId
+from kspec.trials.simulated.controllers.several import SeveralControllers
 from kspec.trials.simulated.history import BrokenPromiseError
 from kspec.trials.simulated.nodes import ControllerNode
 
@@ -22,7 +23,7 @@ class MetadataChecks:
 
     def __init__(
         self,
-        controller: ControllerNode,
+        controller: ControllerNode | SeveralControllers,
         indexes: dict[TopicPartition, int],
         keeps: bool,
         on_elected: Callable[[int, PartitionRegistration], None],

@@ -18,6 +18,7 @@ from kspec.spec.step import Reply, Send, SendToController, Step
 from kspec.spec.topics import TopicPartition
 from kspec.spec.values import NO_LEADER, Error
 from kspec.trials.simulated.checks.metadata import place_of
+from kspec.trials.simulated.controllers.several import SeveralControllers
 from kspec.trials.simulated.history import BrokenPromiseError
 from kspec.trials.simulated.nodes import BrokerNode, ControllerNode
 
@@ -111,7 +112,9 @@ def _look_at_stop(before: ControllerState, request: BrokerHeartbeatRequest) -> N
 class StepChecks:
     """All properties of single steps."""
 
-    def __init__(self, controller: ControllerNode, brokers: Mapping[int, BrokerNode], keeps: bool) -> None:
+    def __init__(
+        self, controller: ControllerNode | SeveralControllers, brokers: Mapping[int, BrokerNode], keeps: bool
+    ) -> None:
         self._controller, self._brokers, self._keeps = controller, brokers, keeps
 
     def look_at(self, handler: object, party: object, state: object, given: tuple[object, ...], outcome: object) -> None:

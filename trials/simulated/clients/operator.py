@@ -1,6 +1,6 @@
 """The operator of the simulated cluster, which sends each request to the controller once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kspec.impl.broker.calls import Ask, ChannelKey
 from kspec.impl.wire.apis import PREFERRED_ELECTION
@@ -17,12 +17,13 @@ def no_matter(answer: Message | None) -> None:
 class Operator:
     """A sender of requests to the controller."""
 
-    def __init__(self, environment: ClientEnvironment) -> None:
+    def __init__(self, environment: ClientEnvironment, controller: Callable[[], int] = lambda: CONTROLLER_ID) -> None:
+        self._controller = controller
         self._client = ClientEndpoint(ADMIN_ID)
         self._network, self._topic = environment.network, environment.topic
 
     def _ask(self, api: str, message: Message, take: Take = no_matter) -> None:
-        self._network.ask(self._client, Ask(ChannelKey(CONTROLLER_ID, "admin"), api, message, nothing), take)
+        self._network.ask(self._client, Ask(ChannelKey(self._controller(), "admin"), api, message, nothing), take)
 
     def create_topic(
         self,

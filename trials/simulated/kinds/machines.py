@@ -65,7 +65,9 @@ class WrongClock(SimulatedFault):
     def __init__(self, site: FaultSite, fault: Fault) -> None:
         super().__init__(site, fault)
         is_controller = self.random.random() < 0.25
-        self._node: SimulatedNode = self.cluster.controller if is_controller else self.broker
+        controllers = self.cluster.controllers
+        controller = controllers[self.fault.number % len(controllers)]
+        self._node: SimulatedNode = controller if is_controller else self.broker
 
     def act(self) -> bool:
         """Set it wrong."""

@@ -8,6 +8,7 @@ from kspec.spec.values import BrokerId
 from kspec.trials.fault_kind import FaultKind
 from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clock import VirtualClock
+from kspec.trials.simulated.controllers.several import SeveralControllers
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.network import Network
 from kspec.trials.simulated.nodes import BrokerNode, ControllerNode
@@ -19,7 +20,8 @@ class FaultyCluster(Protocol):
     more_purposes: tuple[str, ...]
     clock: VirtualClock
     network: Network
-    controller: ControllerNode
+    controller: ControllerNode | SeveralControllers
+    controllers: list[ControllerNode]
     brokers: dict[int, BrokerNode]
     operator: Operator
     partitions: int

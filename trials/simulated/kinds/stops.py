@@ -102,8 +102,7 @@ class ControllerKill(SimulatedFault):
 
     def undo(self) -> None:
         """Start it."""
-        if not self.cluster.controller.up:
-            self.cluster.controller.start()
+        if self.cluster.controller.revive():
             self.cluster.tell("the controller starts")
 
 

@@ -33,7 +33,7 @@ class TransactionalCluster(SimulatedCluster):
         super().__init__(setup, planned)
         self.transactions = TransactionHistory()
         environment = self.environment._replace(topic=TOPIC)
-        self._admin = Operator(environment)
+        self._admin = Operator(environment, self.active_controller)
         self.producers: list[SimulatedTransactionProducer] = []
         self.readers: list[CommittedReader] = []
         self._of_transactions = environment

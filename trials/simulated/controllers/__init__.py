@@ -1,0 +1,1 @@
+"""Several controllers of a simulated cluster, as its checks and faults know the only one."""
