@@ -197,7 +197,8 @@ def _end(committed: bool, bumps: bool) -> Move:
         request = RequestFields("EndTxn", fields, since(BUMPING) if bumps else Versions(2, BUMPING - 1))
         constraints = (equals("error_code", answer.error.value),)
         first = FIRST_BUMPING if bumps else None
-        return MoveResult(after, exchange_of(request, answer.error, "ended", constraints, since=first))
+        done_with = "ended with offsets" if state.group.pending_offsets else "ended"
+        return MoveResult(after, exchange_of(request, answer.error, done_with, constraints, since=first))
 
     verb = "commit" if committed else "abort"
     told = f"a producer {verb}s" + (", and is to have the next epoch" if bumps else "")

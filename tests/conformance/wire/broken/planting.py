@@ -12,13 +12,17 @@ FILE = DATA / "broker-bugs.toml"
 
 
 class BrokerBug(NamedTuple):
-    """In a module (below `kspec`, such as `spec.log.producers`), `after` stands in the place of `before`."""
+    """In a module (below `kspec`, such as `spec.log.producers`), `after` stands in the place of `before`.
+
+    `unseen`: why no case can tell it, if that is so.
+    """
 
     name: str
     subject: str
     module: str
     before: str
     after: str
+    unseen: str = ""
 
 
 BUGS = {name: BrokerBug(name, **fields) for name, fields in tomllib.loads(FILE.read_text(encoding="utf-8")).items()}

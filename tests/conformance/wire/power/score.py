@@ -174,6 +174,8 @@ def _by_hand() -> Iterator[str]:
         missed = ", ".join(f"`{name}`" for name in tried if not told[name])
         yield f"| {subject} | {len(names)} | {len(tried)} | {sum(bool(told[name]) for name in tried)} | {missed} |"
     yield ""
+    yield from (f"- `{name}`: {one.unseen}." for name, one in BUGS.items() if one.unseen)
+    yield ""
 
 
 def _own_code() -> Iterator[str]:
