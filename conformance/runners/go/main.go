@@ -28,7 +28,7 @@ var (
 	address  = flag.String("bootstrap-server", "", "HOST:PORT of the broker under test")
 	wanted   = flag.String("case", "", "run this case, or those whose names begin with it")
 	choice   = flag.String("versions", "newest", "of the requests, among those that both sides know: newest, oldest or all")
-	limit    = flag.Duration("timeout", 10*time.Second, "for each step")
+	limit    = flag.Duration("timeout", 30*time.Second, "for each step")
 	together = flag.Int("together", 16, "cases at a time")
 	command  = flag.String("restart", "", "a shell command that restarts the broker, which keeps its records: for older leader epochs, and where a case ends it")
 	start    = flag.String("start", "", "a shell command that starts the broker again where a case ends it; its records may be gone")

@@ -150,7 +150,7 @@ class LevelZeroRun(NamedTuple):
     type=click.Choice(VERSIONS),
     help="Which versions of the requests: of those that both sides know.",
 )
-@click.option("--timeout", default=10.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
+@click.option("--timeout", default=30.0, show_default=True, type=click.FloatRange(0.1), metavar="S", help="For each step.")
 @click.option("--together", default=16, show_default=True, type=click.IntRange(1), metavar="N", help="Cases at a time.")
 @click.option("--keep-topics", is_flag=True, help="Do not delete the run's topics at the end.")
 @click.option("--junit", metavar="FILE", help="Write the results for continuous integration.")
