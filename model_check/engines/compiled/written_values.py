@@ -1,7 +1,8 @@
 """Values of slots as JSON that can be read back exactly, and that runs no code when it is read.
 
-Numbers, strings, booleans and `null` are themselves and a list is a tuple. A set is `{"set": […]}`; a named tuple or a
-frozen dataclass is `{"module:Class": [fields in order]}`, and a member of an enumeration is `{"module:Class": "NAME"}`.
+Numbers, strings, booleans and `null` are themselves and a list is a tuple. A set is `{"set": […]}`, and bytes are
+`{"bytes": "hexadecimal"}`. A named tuple or a frozen dataclass is `{"module:Class": [fields in order]}`, a member of an
+enumeration `{"module:Class": "NAME"}`, and a number that is a class of its own `{"module:Class": number}`.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ from typing import Any
 
 from kspec.model_check.core.model import NotebookState
 
-_SET = "set"
+_SET, _BYTES = "set", "bytes"
 
 
 class UnknownValueError(ValueError):
@@ -44,8 +45,12 @@ def _written(value: Any) -> Any:
         return [_written(member) for member in value]
     if kind is frozenset:
         return {_SET: [_written(member) for member in value]}
+    if kind is bytes:
+        return {_BYTES: value.hex()}
     if isinstance(value, Enum):
         return {_name(kind): value.name}
+    if isinstance(value, int):
+        return {_name(kind): int(value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {_name(kind): [_written(member) for member in value]}
     if dataclasses.is_dataclass(value):
@@ -63,7 +68,9 @@ def _read(described: Any) -> Any:
     ((name, content),) = described.items()
     if name == _SET:
         return frozenset([_read(member) for member in content])
-    return _maker(name)(content if isinstance(content, str) else [_read(member) for member in content])
+    if name == _BYTES:
+        return bytes.fromhex(content)
+    return _maker(name)(content if isinstance(content, str | int) else [_read(member) for member in content])
 
 
 @cache
@@ -97,9 +104,11 @@ def _maker(name: str) -> Callable[[Any], Any]:
         raise UnknownValueError(f"there is no class {name}")
     if issubclass(kind, Enum):
         return kind.__getitem__
+    if issubclass(kind, int) and kind.__new__ is int.__new__ and kind.__init__ is int.__init__ and kind is not int:
+        return kind
     if issubclass(kind, tuple) and hasattr(kind, "_make"):
         make: Callable[[Any], Any] = kind._make
         return make
     if dataclasses.is_dataclass(kind):
         return lambda fields: kind(*fields)
-    raise UnknownValueError(f"{name} is neither a record nor an enumeration")
+    raise UnknownValueError(f"{name} is neither a record nor an enumeration nor a number")

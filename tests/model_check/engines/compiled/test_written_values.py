@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kspec.model_check.core.exploration import Limits
+from kspec.model_check.core.model import TransactionalClient
 from kspec.model_check.engines import reference
 from kspec.model_check.engines.compiled.written_values import UnknownValueError, value_as_text, value_from_text
 from kspec.spec.log.record_log import RecordLog
@@ -38,7 +39,16 @@ class CountedValue:
     twice: int = dataclasses.field(init=False, default=0)
 
 
-ATOMS = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(Colour) | st.sampled_from(Error)
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.text(max_size=5),
+    st.binary(max_size=5),
+    st.sampled_from(Colour),
+    st.sampled_from(Error),
+    st.builds(TransactionalClient, st.integers()),
+)
 VALUES = st.recursive(
     ATOMS,
     lambda inner: st.one_of(
@@ -89,7 +99,7 @@ def test_what_is_written_can_be_read_by_people() -> None:
     assert value_as_text(Colour.RED) == '{"tests.model_check.engines.compiled.test_written_values:Colour":"RED"}'
 
 
-@pytest.mark.parametrize("value", [1.5, [1], {1: 2}, {1}, object(), len, Record, CountedValue(1), (1, b"x")])
+@pytest.mark.parametrize("value", [1.5, [1], {1: 2}, {1}, object(), len, Record, CountedValue(1), (1, bytearray(b"x"))])
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(UnknownValueError):
         value_as_text(value)
@@ -120,6 +130,13 @@ def test_a_class_that_could_not_be_found_again_is_refused() -> None:
         '{"spec.values:Record":[1]}',
         '{"spec.values:Error":"NO_SUCH_ERROR"}',
         '{"set":5}',
+        '{"bytes":"xy"}',
+        '{"bytes":5}',
+        '{"builtins:int":5}',
+        '{"builtins:bool":1}',
+        '{"model_check.core.model:Client":"five"}',
+        '{"model_check.core.model:Client":[5]}',
+        '{"spec.values:Record":5}',
     ],
 )
 def test_other_text_is_refused(text: str) -> None:
