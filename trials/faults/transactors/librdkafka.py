@@ -40,6 +40,8 @@ class Settings:
         self.partitions, self.accounts, self.pause_ms, self.seed = map(int, arguments[3:7])
         self.clients = [one.split("=") for one in arguments[7:]]
         self.stopping = threading.Event()
+        self.kept: list[Any] = []
+        """Producers that are over, and clients: none of them is ended before the process is."""
         self._lock = threading.Lock()
 
     def say(self, *fields: object) -> None:
@@ -73,7 +75,7 @@ class Transactor:
             self._subscribe()
         while not self._is_done():
             try:
-                self.producer = kafka.Producer(self._producing())
+                self._begin_anew()
                 self._patiently(self.producer.init_transactions)
                 if self.consumer is not None:
                     self._rewind()
@@ -86,6 +88,11 @@ class Transactor:
         if self.consumer is not None:
             with contextlib.suppress(kafka.KafkaException):
                 self.consumer.close()
+
+    def _begin_anew(self) -> None:
+        """Make another producer. The one before is kept: its end may wait for ever, and all threads of Python with it."""
+        self.settings.kept.append(self.producer)
+        self.producer = kafka.Producer(self._producing())
 
     def _is_done(self) -> bool:
         idle = self.consumer is None or time.monotonic() - self._busy > IDLE_S
@@ -266,7 +273,7 @@ def main() -> None:
         time.sleep(0.1)
         for thread, client in list(clients.items()):
             if not thread.is_alive():
-                del clients[thread]
+                settings.kept.append(clients.pop(thread))
             elif client.hangs:
                 del clients[thread]
                 begin(client.successor())
