@@ -3,15 +3,19 @@
 from typing import Any
 
 from kspec.model_check.core.model import Model
-from kspec.model_check.models.quorum import words  # noqa: F401 (makes traces know the words of its values)
-from kspec.model_check.models.quorum.board import Board
-from kspec.model_check.models.quorum.disturbances import add_disturbances
-from kspec.model_check.models.quorum.exchanges import add_exchanges
-from kspec.model_check.models.quorum.properties import add_properties
 
 
 def build(name: str, parameters: dict[str, Any]) -> Model:
-    """The model within the bounds of `parameters`; `ParameterError` if they do not go together."""
+    """The model within the bounds of `parameters`; `ParameterError` if they do not go together.
+
+    What only this model needs is loaded here.
+    """
+    from kspec.model_check.models.quorum import words  # noqa: F401 (makes traces know the words of its values)
+    from kspec.model_check.models.quorum.board import Board
+    from kspec.model_check.models.quorum.disturbances import add_disturbances
+    from kspec.model_check.models.quorum.exchanges import add_exchanges
+    from kspec.model_check.models.quorum.properties import add_properties
+
     board = Board(name, parameters)
     add_exchanges(board)
     add_disturbances(board)
