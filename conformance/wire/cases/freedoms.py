@@ -6,12 +6,12 @@ looked at afterwards must be as expected, so a batch that is refused with anothe
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from kspec.conformance.wire.cases.suite import Json
 from kspec.conformance.wire.exchange import AllowedValues, Constraint, Exchange, RequestEnding
 from kspec.spec.values import Error
 
-Json = dict[str, Any]
 LARGEST_FRAME = 100 << 20
 """The longest request that Apache Kafka reads unless it is told otherwise: `socket.request.max.bytes`."""
 

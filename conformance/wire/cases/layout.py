@@ -5,14 +5,12 @@ for each version, and no reader of it has to know which versions are flexible.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from kspec.conformance.wire.cases.encoding import versions_of
+from kspec.conformance.wire.cases.suite import Json
 from kspec.conformance.wire.exchange import Exchange
 from kspec.impl.wire.requests import sent
 from kspec.impl.wire.schema import Field, schema
-
-Json = dict[str, Any]
 
 
 def layouts_of(exchanges: Iterable[Exchange]) -> Json:

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from kspec.conformance.wire.run.rendering import Json, Known, UnknownHoleError, filled
+from kspec.conformance.wire.cases.suite import Json
+from kspec.conformance.wire.run.rendering import Known, UnknownHoleError, filled
 from kspec.impl.records.batch import InvalidBatchError, headers
 from kspec.impl.records.compression import CompressionError
 from kspec.impl.records.record import RecordError, records_of

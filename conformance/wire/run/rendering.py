@@ -6,7 +6,8 @@ from typing import Any
 
 import crc32c
 
-Json = Any
+from kspec.conformance.wire.cases.suite import Json
+
 Known = Mapping[str, Any]
 """Values that are known so far: numbers, texts and ids by the names of the holes."""
 
@@ -21,7 +22,7 @@ class UnknownHoleError(Exception):
         self.hole = hole
 
 
-def filled(value: Json, known: Known) -> Any:
+def filled(value: Any, known: Known) -> Any:
     """A value of a document with its holes filled, bytes as bytes."""
     if isinstance(value, list):
         return [filled(one, known) for one in value]
@@ -43,12 +44,12 @@ def _of_hole(hole: Json, known: Known) -> Any:
     return found + hole["plus"] if "plus" in hole else found
 
 
-def rendered(parts: Sequence[Json], known: Known) -> bytes:
+def rendered(parts: Sequence[str | Json], known: Known) -> bytes:
     """Parts as bytes. Raises: `UnknownHoleError`."""
     return b"".join(_rendered(part, known) for part in parts)
 
 
-def _rendered(part: Json, known: Known) -> bytes:
+def _rendered(part: str | Json, known: Known) -> bytes:
     if isinstance(part, str):
         return bytes.fromhex(part)
     if "crc32c" in part:

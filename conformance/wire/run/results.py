@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Any, NamedTuple
 
-from kspec.conformance.wire.run.rendering import Json
+from kspec.conformance.wire.cases.suite import Json
 
 
 class Status(Enum):

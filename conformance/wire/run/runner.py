@@ -5,9 +5,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+from kspec.conformance.wire.cases.suite import Json
 from kspec.conformance.wire.run.checking import at, differences, kept, liberties
 from kspec.conformance.wire.run.connection import LENGTH, ClientConnection, NoAnswerError, SlowError
-from kspec.conformance.wire.run.rendering import Json, Known, UnknownHoleError, filled, rendered
+from kspec.conformance.wire.run.rendering import Known, UnknownHoleError, filled, rendered
 from kspec.conformance.wire.run.results import ExchangeReport, Result, Status
 from kspec.conformance.wire.run.versions import left_out_of, shared, steps_of
 from kspec.conformance.wire.timing import TIMING

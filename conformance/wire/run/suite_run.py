@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+from kspec.conformance.wire.cases.suite import Json
 from kspec.conformance.wire.run.connection import LENGTH, NoAnswerError
-from kspec.conformance.wire.run.rendering import Json
 from kspec.conformance.wire.run.results import WRONG, Result, Status
 from kspec.conformance.wire.run.runner import CaseRun, RunTarget, TargetGoneError, api_versions, needs_restart
 from kspec.impl.wire.requests import request_bytes

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TypeAlias
 
-from kspec.conformance.wire.run.rendering import Json
+from kspec.conformance.wire.cases.suite import Json
 
 Offered: TypeAlias = Mapping[int, tuple[int, int]]
 """The first and the last version that a target offers, by the key of the API."""

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from kspec.cli.conformance.commands import conformance
 from kspec.conformance.wire.cases.document import FORMAT, versions_with
+from kspec.conformance.wire.cases.suite import Json
 from kspec.conformance.wire.run.checking import differences
 from kspec.conformance.wire.run.rendering import UnknownHoleError, filled, rendered
 from kspec.impl.records.batch import header_at, is_intact
@@ -114,7 +115,8 @@ def test_what_nobody_has_told_is_an_error() -> None:
 
 
 def test_parts_by_hand() -> None:
-    parts = ["00ff", {"hole": "n", "plus": 2, "as": "int16"}, {"hole": "t", "as": "string"}, {"crc32c": ["6162"]}]
+    number, text = {"hole": "n", "plus": 2, "as": "int16"}, {"hole": "t", "as": "string"}
+    parts: list[str | Json] = ["00ff", number, text, {"crc32c": ["6162"]}]
     wanted = b"\x00\xff\x00\x05\x00\x02hi" + struct.pack(">I", crc32c.crc32c(b"ab")) + b"ab"
     assert rendered(parts, {"n": 3, "t": "hi"}) == wanted
     assert rendered([{"hole": "t", "as": "compact_string"}], {"t": "hi"}) == b"\x03hi"
