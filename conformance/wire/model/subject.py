@@ -55,7 +55,7 @@ class Subject:
     """The longest runs that are explored, where far more states lie behind them than any case needs."""
 
     def model(self, protocol: BrokerProtocol) -> Model:
-        """The subject as a model that any engine explores; an action's answer is the error of the exchange."""
+        """The subject as a model, which any engine explores: the states after its moves, without the exchanges."""
         model = Model(f"wire.{self.name}", dict(self.bounds))
         slot = model.slot(self.name, self.initial)
         for move in self.moves:
