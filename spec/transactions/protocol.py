@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kspec.spec.transactions.rules import coordination, partitions
-from kspec.spec.values import Error, Offset, ProducerEpoch
+from kspec.spec.values import Error, Offset, ProducerEpoch, TimestampMs
 
 MINUTE_MS = 60_000
 
@@ -76,7 +76,7 @@ class TransactionProtocol:
     marker_goes: Callable[[bool], bool] = partitions.goes_without_batches
     """Whether a marker may go in a compaction, by whether that has read a batch of its transaction."""
 
-    empties_marker: Callable[[bool, int, int], bool] = partitions.goes_after_horizon
+    empties_marker: Callable[[bool, int, TimestampMs], bool] = partitions.goes_after_horizon
     """Whether a marker goes now, if it may, of the delete horizon of its batch, and the time (ms)."""
 
     is_aborted_within: Callable[[int, int, int, int], bool] = partitions.is_aborted_within

@@ -1,6 +1,6 @@
 """Decisions of the leader of a partition about transactions."""
 
-from kspec.spec.values import LAST_PRODUCER_EPOCH, Offset
+from kspec.spec.values import LAST_PRODUCER_EPOCH, Offset, TimestampMs
 
 
 def never_verified(is_ongoing: bool) -> bool:
@@ -87,7 +87,7 @@ def goes_without_batches(has_batches: bool) -> bool:
     return not has_batches
 
 
-def goes_after_horizon(may_go: bool, delete_horizon: int, now_ms: int) -> bool:
+def goes_after_horizon(may_go: bool, delete_horizon: int, now_ms: TimestampMs) -> bool:
     """Whether a marker that may go does so now. `delete_horizon`: of its batch (ms), -1 before a compaction has seen that it
     may go. A consumer that has read batches of the transaction has had until then to read the marker.
 

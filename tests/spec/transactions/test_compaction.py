@@ -98,7 +98,7 @@ class CompactedLog(NamedTuple):
     aborted: tuple[AbortedTransaction, ...]
 
 
-RETENTION_MS, TIMES_MS = 100, (10, 20, 200)
+RETENTION_MS, TIMES = 100, (TimestampMs(10), TimestampMs(20), TimestampMs(200))
 """`delete.retention.ms`, and the times at which a log is compacted: twice before that is over, and once after."""
 
 
@@ -118,7 +118,7 @@ def log_at_random(rng: random.Random) -> CompactedLog:
     return CompactedLog(tuple((one, -1) for one in entries), known.aborted)
 
 
-def compacted(protocol: TransactionProtocol, log: CompactedLog, now_ms: int) -> CompactedLog:
+def compacted(protocol: TransactionProtocol, log: CompactedLog, now_ms: TimestampMs) -> CompactedLog:
     """The log after a compaction; no record has a later one of its key."""
     state, left, noted = with_aborted(CleanedTransactions(), log.aborted), list[tuple[TransactionalEntry, int]](), []
     for entry, known in log.entries:
@@ -140,7 +140,7 @@ def compacted(protocol: TransactionProtocol, log: CompactedLog, now_ms: int) -> 
 def is_kept(protocol: TransactionProtocol, log: CompactedLog) -> bool:
     """Whether consumers of each compacted log get what is committed, and replicas that read on in it know what is open."""
     versions = [log]
-    for now_ms in TIMES_MS:
+    for now_ms in TIMES:
         versions.append(compacted(protocol, versions[-1], now_ms))
     open_now = {one.producer_id for one in known_of(log.entries).ongoing}
     read = {committed_of(one) for one in versions}
@@ -171,7 +171,7 @@ LOGS = tuple(log_at_random(random.Random(f"compaction {seed}")) for seed in rang
 
 def test_compaction_changes_nothing_of_what_is_committed_and_open() -> None:
     assert all(is_kept(TRANSACTIONS_NEXT, log) for log in LOGS)
-    assert any(len(compacted(TRANSACTIONS_NEXT, log, 10).entries) < len(log.entries) for log in LOGS)
+    assert any(len(compacted(TRANSACTIONS_NEXT, log, TIMES[0]).entries) < len(log.entries) for log in LOGS)
 
 
 @pytest.mark.parametrize("name", ["marker-goes-with-batches", "marker-goes-at-once"])
