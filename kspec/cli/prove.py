@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,6 +16,9 @@ from kspec.cli.statuses import ALL_HOLD, STOPPED, VIOLATED
 from kspec.cli.terminal.output import OutputFolder
 from kspec.model_check.extras import MissingExtraError, need
 from kspec.model_check.traces.text import filled
+
+if TYPE_CHECKING:
+    from kspec.proofs.induction.by_steps import StepTheorem
 
 MOST_REPLICAS = 16
 
@@ -151,10 +154,10 @@ def _words(shown: bool) -> Iterator[Callable[[str], None]]:
 
 def _list() -> None:
     """Each theorem, what it says, and its mutants; then the versions that a run refutes."""
-    from kspec.proofs.theorems import OF_GROUPS, REFUTABLE, THEOREMS
+    from kspec.proofs.theorems import BY_STEPS, REFUTABLE, THEOREMS
 
     told = [(name, theorem.summary, theorem.mutants) for name, theorem in THEOREMS.items()]
-    told += [(name, theorem.summary, theorem.mutants) for name, theorem in OF_GROUPS.items()]
+    told += [(name, theorem.summary, theorem.mutants) for name, theorem in BY_STEPS.items()]
     for name, summary, known in told:
         mutants = f"mutants: {', '.join(known) or 'none'}"
         click.echo("\n".join([name, *filled(summary, "  "), *filled(mutants, "  ")]))
@@ -165,7 +168,7 @@ def _list() -> None:
 
 def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     """The theorems with these names. Without names, all that have the mutant."""
-    from kspec.proofs.theorems import HOLDING, NAMES, OF_GROUPS, THEOREMS
+    from kspec.proofs.theorems import BY_STEPS, HOLDING, NAMES, THEOREMS
 
     for name in theorems:
         if name not in NAMES:
@@ -173,7 +176,7 @@ def _chosen(theorems: tuple[str, ...], mutant: str | None) -> tuple[str, ...]:
     if mutant is None:
         return theorems or HOLDING
     for name in theorems:
-        known_mutants = tuple(known.mutants if (known := THEOREMS.get(name) or OF_GROUPS.get(name)) else ())
+        known_mutants = tuple(known.mutants if (known := THEOREMS.get(name) or BY_STEPS.get(name)) else ())
         if mutant not in known_mutants:
             raise unknown(f"theorem {name} has no mutant {mutant!r}", mutant, known_mutants, LIST)
     if theorems:
@@ -192,24 +195,29 @@ def jobs(
     runs_from: int | None = None,
 ) -> list[tuple[str, int | Literal["any"]]]:
     """Each theorem with a number of replicas; without `replicas`, also with any number if it is proved for any."""
-    from kspec.proofs.settings import ANY
-    from kspec.proofs.theorems import OF_GROUPS, THEOREMS, default_replicas
+    from kspec.proofs.theorems import BY_STEPS, THEOREMS, default_replicas
 
-    if any(name in OF_GROUPS for name in names):
-        if replicas is not None and replicas != ANY:
-            raise click.UsageError(f"{', '.join(OF_GROUPS)} is about any number of members; it takes no --replicas")
-        others = tuple(name for name in names if name not in OF_GROUPS)
-        of_groups: list[tuple[str, int | Literal["any"]]] = [(name, ANY) for name in names if name in OF_GROUPS]
-        return [*(jobs(others, replicas, mutant, runs_from) if others else ()), *of_groups]
+    for name in names if replicas is not None else ():
+        _check_replicas(BY_STEPS.get(name), replicas)
     if replicas is None:
         known: list[tuple[str, int | Literal["any"]]] = [(name, default_replicas(name, runs_from)) for name in names]
         proved = [name for name in names if name in THEOREMS and THEOREMS[name].any_number and THEOREMS[name].holds]
         return known if mutant or runs_from else [*known, *((name, "any") for name in proved)]
     for name in names if replicas == "any" else ():
-        if name not in THEOREMS or not THEOREMS[name].any_number:
+        if name not in BY_STEPS and (name not in THEOREMS or not THEOREMS[name].any_number):
             able = ", ".join(known for known, theorem in THEOREMS.items() if theorem.any_number)
             raise click.UsageError(f"{name} needs a number of --replicas; for any number of them there is {able}")
     return [(name, replicas) for name in names]
+
+
+def _check_replicas(theorem: "StepTheorem | None", replicas: int | Literal["any"] | None) -> None:
+    """Raise unless a theorem about the steps of one party is proved for this number of them."""
+    if theorem is None:
+        return
+    if theorem.replicas is None and replicas != "any":
+        raise click.UsageError(f"{theorem.name} is about any number of {theorem.parties}; it takes no --replicas")
+    if theorem.replicas is not None and (not isinstance(replicas, int) or replicas < theorem.replicas):
+        raise click.UsageError(f"{theorem.name} needs a number of --replicas, {theorem.replicas} or more")
 
 
 def _refutable(theorems: tuple[str, ...], replicas: int | Literal["any"] | None, mutant: str | None) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from kspec.proofs.refutation.counterexample import Counterexample, Search, reach
 from kspec.proofs.refutation.weakened import WeakenedObligations, WeakenedSearch
 from kspec.proofs.settings import ANY, ProofSettings
 from kspec.proofs.symbolic.brokers import Brokers
-from kspec.proofs.theorems import OF_GROUPS, REFUTABLE, THEOREMS, by_runs, consumer_group
+from kspec.proofs.theorems import BY_STEPS, REFUTABLE, THEOREMS, by_runs
 
 MOST_REPLICAS_OF_WITNESS = 3
 
@@ -111,8 +111,8 @@ class TheoremOutcome:
         counts = Counter(IN_WORDS[obligation.status] for obligation in self.obligations)
         told = ", ".join(f"{counts[word]} {word}" for word in IN_WORDS.values() if counts[word]) or "nothing is asked anew"
         weakened = f" with {self.settings.mutant}" if self.settings.mutant else ""
-        of_groups = self.settings.theorem in OF_GROUPS
-        number = "any number of members" if of_groups else self.settings.replicas_in_words
+        by_steps = BY_STEPS.get(self.settings.theorem)
+        number = self.settings.replicas_in_words if by_steps is None else by_steps.number_in_words(self.settings)
         lines = [f"{self.settings.theorem}{weakened}, {number}: {IN_WORDS[self.status]} ({told})"]
         if "stopped" in {obligation.status for obligation in self.obligations}:
             lines.append(
@@ -122,7 +122,7 @@ class TheoremOutcome:
         if self.is_weakened:
             lines += self._unchanged_in_words()
         if self.status == "proved":
-            lines.append(f"  {(OF_GROUPS if of_groups else THEOREMS)[self.settings.theorem].summary}")
+            lines.append(f"  {(by_steps or THEOREMS[self.settings.theorem]).summary}")
         if self.witness is not None:
             _, trace = self.witness
             lines.append(f"  witness: a run of {length_in_words(trace)}; what it ends in is what the theorem speaks of")
@@ -146,12 +146,12 @@ def prove(settings: ProofSettings, workers: int, report: Report = lambda obligat
     if by_runs(settings.theorem, settings.runs_from):
         return _refute(settings, report)
     outcome = TheoremOutcome(settings)
-    if settings.theorem in OF_GROUPS:
-        tasks_of_group = consumer_group.tasks()
-        for done, (step, state) in enumerate(tasks_of_group, start=1):
-            found = consumer_group.obligations(settings, step, state)
+    if settings.theorem in BY_STEPS:
+        steps = BY_STEPS[settings.theorem].tasks
+        for done, proved in enumerate(steps.values(), start=1):
+            found = proved(settings)
             outcome.obligations += found
-            report(found, done, len(tasks_of_group))
+            report(found, done, len(steps))
         return outcome
     obligations = obligations_of(THEOREMS[settings.theorem], settings)
     tasks = obligations.tasks()

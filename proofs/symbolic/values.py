@@ -93,6 +93,21 @@ class SymbolicInt:
         return str(self.term)
 
 
+class AnyNumber(SymbolicInt):
+    """A number of which nothing is known, in sets: two of them may be equal, so all have one hash."""
+
+    __slots__ = ()
+
+    __eq__ = SymbolicInt.__eq__
+    __ne__ = SymbolicInt.__ne__
+
+    def __neg__(self) -> "AnyNumber":
+        return AnyNumber(-self.term)
+
+    def __hash__(self) -> int:
+        return 0
+
+
 Kind = Any
 """The kind of a number, by its type: an `Offset`, an `Epoch`, a `PartitionEpoch` or another `NewType` of numbers."""
 

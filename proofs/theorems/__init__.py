@@ -1,12 +1,15 @@
 """The theorems by name, and the refuted claims."""
 
 from kspec.proofs.effort import EMERGENCY_OF_RUNS_S, EMERGENCY_S
+from kspec.proofs.induction.by_steps import StepTheorem
 from kspec.proofs.induction.invariant import Theorem
 from kspec.proofs.refutation.bounded import Refutable
+from kspec.proofs.settings import ANY, Replicas
 from kspec.proofs.theorems.async_isr import ASYNC_ISR_THEOREM
-from kspec.proofs.theorems.consumer_group import CONSUMER_GROUP_THEOREM, GroupTheorem
+from kspec.proofs.theorems.consumer_group import CONSUMER_GROUP_THEOREM
 from kspec.proofs.theorems.kafka_next.theorem import KAFKA_NEXT_POWER_LOSS_THEOREM, KAFKA_NEXT_THEOREM
 from kspec.proofs.theorems.kip_320 import KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM, KIP_320_THEOREM
+from kspec.proofs.theorems.quorum_elections import QUORUM_ELECTIONS_THEOREM
 
 THEOREMS: dict[str, Theorem] = {
     theorem.name: theorem
@@ -21,8 +24,8 @@ THEOREMS: dict[str, Theorem] = {
 }
 """The theorems that are proved by induction, and two claims whose induction fails."""
 
-OF_GROUPS: dict[str, GroupTheorem] = {CONSUMER_GROUP_THEOREM.name: CONSUMER_GROUP_THEOREM}
-"""The theorems about consumer groups: about one member and all others, so there is no number of them."""
+BY_STEPS: dict[str, StepTheorem] = {theorem.name: theorem for theorem in (CONSUMER_GROUP_THEOREM, QUORUM_ELECTIONS_THEOREM)}
+"""The theorems about one party and all others together: a member of a consumer group, a voter of the quorum."""
 
 REFUTABLE: dict[str, Refutable] = {
     "truncate-to-hw": Refutable("truncate-to-hw", "WeakIsr", replicas=2, log_size=2, max_epoch=1),
@@ -35,11 +38,13 @@ REFUTABLE: dict[str, Refutable] = {
 
 def by_runs(name: str, runs_from: int | None) -> bool:
     """Whether a claim is refuted by runs: if that is asked for, or if it has no failing induction."""
-    return runs_from is not None or (name not in THEOREMS and name not in OF_GROUPS)
+    return runs_from is not None or (name not in THEOREMS and name not in BY_STEPS)
 
 
-def default_replicas(name: str, runs_from: int | None) -> int:
+def default_replicas(name: str, runs_from: int | None) -> Replicas:
     """The default number of replicas for which a theorem is proved, or refuted."""
+    if name in BY_STEPS:
+        return BY_STEPS[name].replicas or ANY
     return REFUTABLE[name].replicas if by_runs(name, runs_from) else THEOREMS[name].replicas
 
 
@@ -59,6 +64,6 @@ def default_time_limit(name: str, runs_from: int | None) -> float:
     return EMERGENCY_OF_RUNS_S if by_runs(name, runs_from) else EMERGENCY_S
 
 
-NAMES = tuple(dict.fromkeys((*THEOREMS, *OF_GROUPS, *REFUTABLE)))
+NAMES = tuple(dict.fromkeys((*THEOREMS, *BY_STEPS, *REFUTABLE)))
 HOLDING = tuple(name for name, theorem in THEOREMS.items() if theorem.holds and not theorem.by_outcome)
 """Theorems that are true, and proved in seconds: those that are proved if none is named."""

@@ -7,18 +7,16 @@ nothing is known, and on sets that are any; what they do not ask for stays open.
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import z3
 
-from kspec.proofs.effort import Effort, StoppedByClockError
-from kspec.proofs.induction.claims import Obligation, Status, gravest
+from kspec.proofs.induction.by_steps import StepTheorem, obligations_of_step
+from kspec.proofs.induction.claims import Obligation
 from kspec.proofs.settings import ProofSettings
-from kspec.proofs.symbolic.paths import Path, decide, explore
-from kspec.proofs.symbolic.values import SymbolicInt, truth
+from kspec.proofs.symbolic.paths import decide
+from kspec.proofs.symbolic.values import AnyNumber, truth
 from kspec.spec.coordinator.group import Group, GroupState, as_consumer_group
 from kspec.spec.coordinator.modern.group_steps import after_records, current_record, member_record, tombstones_of_member
 from kspec.spec.coordinator.modern.heartbeat import away, move_to
@@ -39,7 +37,7 @@ from kspec.spec.coordinator.modern.state import (
 )
 from kspec.spec.coordinator.protocol import Coordinator, CoordinatorProtocol
 from kspec.spec.coordinator.records import GroupRecord
-from kspec.spec.mutation import Mutant, weaken
+from kspec.spec.mutation import weaken
 from kspec.spec.releases.coordinator import COORDINATOR_RELEASES
 from kspec.spec.releases.group_mutants import COORDINATOR_MUTANTS
 from kspec.spec.topics import TopicIdPartition
@@ -58,21 +56,9 @@ PARTITIONS = tuple(TopicIdPartition(TopicId(bytes([number]) * 16), 0) for number
 whether there is one that is still to be given up, or to come."""
 
 
-class AnyEpoch(SymbolicInt):
-    """An epoch of which nothing is known, in sets: two of them may be equal, so all have one hash."""
-
-    __slots__ = ()
-
-    __eq__ = SymbolicInt.__eq__
-    __ne__ = SymbolicInt.__ne__
-
-    def __hash__(self) -> int:
-        return 0
-
-
 def any_epoch(name: str) -> Any:
     """An epoch of this name."""
-    return AnyEpoch(z3.Int(name))
+    return AnyNumber(z3.Int(name))
 
 
 class AnyPlaces(AbstractSet[TopicIdPartition]):
@@ -165,7 +151,7 @@ def other_record(record: GroupRecord, protocol: CoordinatorProtocol, before: Mem
     return after_records(before.group, record).state
 
 
-EPOCH: Any = AnyEpoch(z3.Int("new epoch"))
+EPOCH: Any = AnyNumber(z3.Int("new epoch"))
 
 OTHER_RECORDS: tuple[GroupRecord, ...] = (
     ConsumerGroupEpochRecord(GROUP, EPOCH),
@@ -210,34 +196,8 @@ def claims(before: MemberAndOthers, after: Group) -> dict[str, Any]:
 CONJUNCTS = ("OneOwner", "OwnersAreKnown", "EpochOfOwner")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTheorem:
-    """The theorem, and the mutants that it can be tried against."""
-
-    name: str
-    summary: str
-    mutants: Mapping[str, Mutant]
-
-
-CONSUMER_GROUP_THEOREM = GroupTheorem(
-    NAME,
-    SUMMARY,
-    {
-        mutant.name: mutant
-        for mutant in COORDINATOR_MUTANTS
-        if mutant.name in ("free-though-owned", "silence-releases", "own-pending-not-free")
-    },
-)
-
-
-def tasks() -> list[tuple[str, MemberState]]:
-    """Each step from each state of the member that it may depend on."""
-    return [(name, state) for name in STEPS for state in (MemberState if name == "Heartbeat" else (MemberState.STABLE,))]
-
-
-def obligations(settings: ProofSettings, name: str, state: MemberState) -> list[Obligation]:
+def obligations(name: str, state: MemberState, settings: ProofSettings) -> list[Obligation]:
     """The results for one step, from any group with a member in this state."""
-    started = perf_counter()
     protocol = COORDINATOR_RELEASES[-1]
     if settings.mutant is not None:
         protocol = weaken(protocol, CONSUMER_GROUP_THEOREM.mutants[settings.mutant])
@@ -246,25 +206,28 @@ def obligations(settings: ProofSettings, name: str, state: MemberState) -> list[
         before = any_group(state)
         return claims(before, STEPS[name](protocol, before))
 
-    paths = explore(taken)
-    seconds = perf_counter() - started
-    label = f"{name}({state.name.lower()})" if name == "Heartbeat" else name
-    found = []
-    for conjunct in CONJUNCTS:
-        began = perf_counter()
-        status = gravest(_status(settings, path, conjunct) for path in paths)
-        found.append(Obligation(label, conjunct, status, perf_counter() - began + seconds / len(CONJUNCTS), len(paths)))
-    return found
+    return obligations_of_step(settings, _label(name, state), CONJUNCTS, taken)
 
 
-def _status(settings: ProofSettings, path: Path, conjunct: str) -> Status:
-    goal = z3.simplify(truth(path.value[conjunct]))
-    if z3.is_true(goal):
-        return "proved"
-    solver = z3.Solver()
-    solver.add(path.condition, z3.Not(goal))
-    try:
-        answer = Effort(settings.effort, settings.time_limit).ask(solver)
-    except StoppedByClockError:
-        return "stopped"
-    return "proved" if answer == z3.unsat else "refuted" if answer == z3.sat else "unknown"
+def _label(name: str, state: MemberState) -> str:
+    return f"{name}({state.name.lower()})" if name == "Heartbeat" else name
+
+
+TASKS = {
+    _label(name, state): partial(obligations, name, state)
+    for name in STEPS
+    for state in (MemberState if name == "Heartbeat" else (MemberState.STABLE,))
+}
+"""Each step from each state of the member that it may depend on."""
+
+CONSUMER_GROUP_THEOREM = StepTheorem(
+    NAME,
+    SUMMARY,
+    {
+        mutant.name: mutant
+        for mutant in COORDINATOR_MUTANTS
+        if mutant.name in ("free-though-owned", "silence-releases", "own-pending-not-free")
+    },
+    TASKS,
+    "members",
+)

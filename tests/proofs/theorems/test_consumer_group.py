@@ -5,13 +5,13 @@ import pytest
 from kspec.proofs.commands.prove import prove
 from kspec.proofs.settings import ANY, ProofSettings
 from kspec.proofs.theorems import consumer_group
-from kspec.proofs.theorems.consumer_group import CONJUNCTS, CONSUMER_GROUP_THEOREM, NAME, obligations, tasks
+from kspec.proofs.theorems.consumer_group import CONJUNCTS, CONSUMER_GROUP_THEOREM, NAME, TASKS
 
 
 def failing(mutant: str | None = None) -> set[str]:
     """The conjuncts that are not proved, with the steps that break them."""
     settings = ProofSettings(NAME, ANY, mutant)
-    found = [one for name, state in tasks() for one in obligations(settings, name, state)]
+    found = [one for proved in TASKS.values() for one in proved(settings)]
     assert {one.conjunct for one in found} == set(CONJUNCTS)
     return {f"{one.action} {one.conjunct}" for one in found if one.status != "proved"}
 
@@ -29,5 +29,5 @@ def test_of_a_single_partition_it_is_proved_and_a_weaker_rule_breaks_it(monkeypa
 @pytest.mark.nightly
 def test_it_is_proved() -> None:
     outcome = prove(ProofSettings(NAME, ANY), workers=1)
-    assert (outcome.status, len(outcome.obligations)) == ("proved", len(tasks()) * len(CONJUNCTS))
+    assert (outcome.status, len(outcome.obligations)) == ("proved", len(TASKS) * len(CONJUNCTS))
     assert "any number of members: proved" in outcome.as_text()
