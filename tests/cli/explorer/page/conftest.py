@@ -16,6 +16,7 @@ from kspec.cli.explorer.npm import PackageError
 from kspec.cli.explorer.page import PAGE, page_for
 from kspec.cli.explorer.server import application
 from tests.cli.explorer.chromium import browser, complaints_of, served
+from tests.limits.marks import marked
 from tests.limits.turns import Turns
 
 PATIENCE_MS = 30_000
@@ -125,7 +126,7 @@ def page_on(back_end: str, chromium: Any, folder: Path) -> Iterator[Tab]:
         context.close()
 
 
-@pytest.fixture(scope="module", params=["server", "worker"])
+@pytest.fixture(scope="module", params=marked(["server", "worker"], nightly=["worker"]))
 def tab(request: pytest.FixtureRequest, chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
     """One tab for the tests of a module: a worker loads once. Each test opens what it needs."""
     with page_on(request.param, chromium, tmp_path_factory.mktemp("site")) as found:
