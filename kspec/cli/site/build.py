@@ -196,6 +196,7 @@ def _pages(workplace: Path, site: Path, runs: Mapping[str, Any], tell: Callable[
         "release": VERSION,
         "kspec_runs": dict(runs),
         "kspec_sources": sources,
+        "kspec_linked": sorted(map(str, linked)),
         "kspec_embed": (site / EXPLORER / "embed.js").is_file(),
     }
     warnings = io.StringIO()

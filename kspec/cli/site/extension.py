@@ -110,14 +110,14 @@ SOURCE_PAGE = """<!doctype html>
 def _write_sources(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         for path, file in sorted(app.config.kspec_sources.items()):
-            if path in _SHOWN or not path.startswith("spec/"):
+            if path in _SHOWN or path in app.config.kspec_linked:
                 page = Path(app.outdir) / f"{source_page(PurePosixPath(path))}.html"
                 page.parent.mkdir(parents=True, exist_ok=True)
                 page.write_text(source_as_html(path, file), encoding="utf-8")
 
 
 _SHOWN: set[str] = set()
-"""The files of the rules that a page names."""
+"""The files of the rules that a page names without a link."""
 
 
 def _scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
@@ -129,6 +129,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register all of this; the generator calls it."""
     app.add_config_value("kspec_runs", {}, "env")
     app.add_config_value("kspec_sources", {}, "html", types=frozenset({dict}))
+    app.add_config_value("kspec_linked", [], "html", types=frozenset({list}))
     app.add_config_value("kspec_embed", False, "html")
     app.add_directive("run", RunDirective)
     app.connect("doctree-resolved", _link_rules)

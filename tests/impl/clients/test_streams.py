@@ -1,6 +1,7 @@
 """Kafka Streams with exactly_once_v2 on the broker: it is killed, and so is a broker, and each output is there once."""
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ class StreamsProcess:
 
     def __init__(self, folder: Path, servers: str, copies: int) -> None:
         self._path = os.pathsep.join([str(folder), *map(str, jars_or_skip(NEWEST, STREAMS).class_path)])
-        compiler = str(Path(java()).with_name("javac")) if os.sep in java() else "javac"
+        compiler = shutil.which(str(Path(java()).with_name("javac"))) or "javac"  # a home may run Java and not compile
         subprocess.run(
             [compiler, "-cp", self._path, "-d", str(folder), str(HERE / "Totals.java")], check=True, timeout=LIMIT_S
         )

@@ -40,10 +40,14 @@ def _librdkafka(folder: Path, class_path: Callable[[], Sequence[Path]]) -> Clien
     return ClientFamily(LIBRDKAFKA, (sys.executable, "-m", "kspec.trials.faults.transactors.librdkafka"))
 
 
-def _java(folder: Path, class_path: Callable[[], Sequence[Path]]) -> ClientFamily:
+def _of_java(name: str) -> str | None:
+    """A program of `$JAVA_HOME`; of the path, where that has none: it may run Java and not compile."""
     home = os.environ.get("JAVA_HOME")
-    program = {name: str(Path(home) / "bin" / name) if home else shutil.which(name) for name in ("java", "javac")}
-    java, compiler = program["java"], program["javac"]
+    return (shutil.which(str(Path(home) / "bin" / name)) if home else None) or shutil.which(name)
+
+
+def _java(folder: Path, class_path: Callable[[], Sequence[Path]]) -> ClientFamily:
+    java, compiler = _of_java("java"), _of_java("javac")
     if java is None or compiler is None:
         raise MissingFamilyError("there is no Java compiler: install a JDK of 17 or later, or set JAVA_HOME")
     path = os.pathsep.join(map(str, class_path()))
