@@ -7,7 +7,7 @@ import pytest
 from kspec.spec.controller.partitions import handle_alter_partition
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.controller.rules.brokers import BrokerSession
-from kspec.spec.controller.state import AppendRecords, activate, check_append, refuse_as_inactive, session_of
+from kspec.spec.controller.state import AppendRecords, activate, check_active, check_append, refuse_as_inactive, session_of
 from kspec.spec.messages.administration.elect_leaders import ElectLeadersRequest
 from kspec.spec.messages.alter_partition import AlterPartitionRequest
 from kspec.spec.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -86,3 +86,8 @@ def test_an_inactive_controller_refuses(request_: Any) -> None:
     step = refuse_as_inactive(state, request_)
     assert step.state is state
     assert answer_of(step).error == Error.NOT_CONTROLLER
+
+
+def test_what_may_change_something_is_asked_of_the_active_controller() -> None:
+    assert check_active(True) == Error.NONE
+    assert check_active(False) == Error.NOT_CONTROLLER

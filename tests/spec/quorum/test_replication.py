@@ -41,6 +41,7 @@ from kspec.spec.quorum.leading import (
     on_check_quorum,
     on_resignation,
 )
+from kspec.spec.quorum.refusals import check_described_quorum, check_wait
 from kspec.spec.quorum.replica import ElectionState, QuorumReplica, ReplicaProgress
 from kspec.spec.quorum.requests import requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
@@ -445,6 +446,16 @@ def test_an_acknowledgement_counts_only_for_who_has_resigned() -> None:
     assert reasons(end_answered(follower(), EndQuorumEpochResponse(Error.NONE, Epoch(5)))) == [IllegalState.NOT_RESIGNED]
     later = end_answered(follower(), EndQuorumEpochResponse(Error.FENCED_LEADER_EPOCH, Epoch(7)))
     assert later.state.election == ElectionState(Epoch(7), NO_LEADER)
+
+
+@pytest.mark.parametrize(("wait", "error"), [(-1, Error.INVALID_REQUEST), (0, Error.NONE), (500, Error.NONE)])
+def test_no_fetch_waits_for_less_than_nothing(wait: int, error: Error) -> None:
+    assert check_wait(wait) is error
+
+
+@pytest.mark.parametrize(("leads", "error"), [(True, Error.NONE), (False, Error.NOT_LEADER_OR_FOLLOWER)])
+def test_the_leader_alone_describes_the_quorum(leads: bool, error: Error) -> None:
+    assert check_described_quorum(leads) is error
 
 
 @pytest.mark.parametrize("release", QUORUM_RELEASES, ids=lambda release: str(release.name))
