@@ -28,6 +28,7 @@ from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, Featu
 from kspec.spec.controller.state import ControllerState, ControllerStep
 from kspec.spec.controller.topics.description import topic_values
 from kspec.spec.quorum.replica import QuorumServer, QuorumSettings
+from kspec.spec.quorum.rules.replication import may_be_answered
 from kspec.spec.releases.features import features_at_start, features_supported, release_of
 from kspec.spec.releases.names import quorum_of
 from kspec.spec.values import BrokerId, Instant, MonotonicMs, Offset
@@ -180,7 +181,7 @@ class ControllerCore:
         if not self.is_active:
             self._replay(high_watermark)
         effects: list[Effect] = []
-        while self._held and self._held[0].offset <= high_watermark:
+        while self._held and may_be_answered(self._held[0].offset, high_watermark):
             effects.append(replace(self._held.popleft().answer, released=True))
         return [*effects, *self.grown(now), Then(self._after_commit)]
 

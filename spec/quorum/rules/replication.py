@@ -54,6 +54,14 @@ def majority_offset(offsets: tuple[Offset, ...]) -> Offset:
     return sorted(offsets, reverse=True)[len(offsets) // 2]
 
 
+def may_be_answered(offset: Offset, high_watermark: Offset) -> bool:
+    """Whether an answer that rests on the log before an offset may leave: once all of that is committed.
+
+    **Kafka:** `DeferredEventQueue.completeUpTo`, `QuorumController.ControllerWriteEvent`.
+    """
+    return offset <= high_watermark
+
+
 def commits_own_epoch(offset: Offset, epoch_start: Offset) -> bool:
     """Whether a leader commits up to an offset that a majority has: only if a record of its own epoch is below it.
 

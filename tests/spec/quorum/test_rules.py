@@ -7,6 +7,7 @@ from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT
 from kspec.spec.quorum.following import successors_backoff
 from kspec.spec.quorum.rules import epochs, replication, snapshots, voters, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.replication import may_be_answered
 from kspec.spec.quorum.rules.votes import Tally
 from kspec.spec.releases.names import quorum_of
 from kspec.spec.values import (
@@ -137,3 +138,7 @@ def test_successors_wait_longer_the_further_behind_they_are() -> None:
 def test_a_release_has_the_rules_that_the_latest_one_up_to_it_has_changed() -> None:
     names = ("next", "4.4", "4.4 with a-mutant", "4.1", "3.9", "3.8", "3.0", "0.10")
     assert [quorum_of(name).name for name in names] == ["next", "4.2", "4.2", "4.1", "3.9", "3.7", "2.8", "2.8"]
+
+
+def test_an_answer_leaves_once_all_that_it_rests_on_is_committed() -> None:
+    assert [may_be_answered(Offset(7), Offset(mark)) for mark in (6, 7, 8)] == [False, True, True]
