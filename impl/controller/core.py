@@ -225,7 +225,7 @@ class ControllerCore:
     @property
     def all_committed(self) -> bool:
         """Whether all of the log is committed."""
-        return self.voter.committed >= self.log.end_offset
+        return may_be_answered(self.log.end_offset, self.voter.committed)
 
     # ---- deciding
 

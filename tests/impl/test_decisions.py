@@ -18,7 +18,6 @@ FILES = ("impl/storage/", "impl/records/", "impl/dump/")
 KNOWN = {
     "impl/broker/fetch_sessions.py finish": "what `spec` has said of the session's epoch",
     "impl/controller/core.py _replay": "whether the image begins before the files do, and so with their snapshot",
-    "impl/controller/core.py all_committed": "answers wait for what `spec` calls committed",
     "impl/controller/quorum/messages.py _batches": "whether the batches of an answer lie side by side",
     "impl/controller/quorum/messages.py _fetch_answer": "which fields are there",
     "impl/controller/quorum/voting.py _follow_up": "whether somebody is to be told of a change that `spec` has decided",
