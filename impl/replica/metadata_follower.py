@@ -16,7 +16,7 @@ from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.quorum.rules.replication import may_truncate, truncation_offset
-from kspec.spec.values import Epoch, EpochEndOffset, Error, Instant, Offset
+from kspec.spec.values import UNKNOWN_OFFSET, Epoch, EpochEndOffset, Error, Instant, Offset
 
 CHANNEL = ChannelKey(CONTROLLER, "metadata")
 TOPIC_ID = bytes(15) + b"\1"
@@ -44,6 +44,8 @@ class MetadataFollower:
         self._epoch = 0
         self._pending: deque[MetadataBatch] = deque()
         self._snapshot = b""
+        self._committed = UNKNOWN_OFFSET
+        """The high watermark that was told last: a controller that knows a later one tells it at once (KIP-1166)."""
         self.end_at_start: Offset | None = None
         """The end of the committed log at this process's first fetch."""
         self._load()
@@ -71,6 +73,7 @@ class MetadataFollower:
             last_fetched_epoch=max(copy.last_epoch, 0),
             log_start_offset=-1,
             partition_max_bytes=MOST_BYTES,
+            high_watermark=self._committed,
         )
         message = Message(
             cluster_id=core.cluster_id,
@@ -123,7 +126,7 @@ class MetadataFollower:
         if part.records is not None and len(part.records):
             self._pending.extend(self._copy.batches_in(memoryview(part.records)))
             effects.append(CopyMetadata(bytes(part.records)))
-        committed = Offset(part.high_watermark)
+        self._committed = committed = Offset(part.high_watermark)
         if self.end_at_start is None and committed >= 0:
             self.end_at_start = committed
         if self._replay(committed):

@@ -7,13 +7,16 @@ import shlex
 import signal
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import itf_py
 import pytest
 
+from kspec.cli.broker.client import outcome
 from kspec.cli.common import Deadline
+from kspec.cli.statuses import RefusedError
 from kspec.model_check import extras
 from kspec.model_check.extras import MEGABYTES, install
 from kspec.model_check.models import MODELS
@@ -543,3 +546,9 @@ def test_simulate_with_weights() -> None:
     for weight, reason in (("LeaderWrite", "expected ACTION=W"), ("Write=1", "has no action 'Write'")):
         refused = kspec(*walks, "--weight", weight)
         assert (refused.returncode, reason in refused.stderr) == (2, True)
+
+
+def test_a_cluster_that_does_not_answer_in_time_is_no_fault_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kspec.cli.broker.client.TIMEOUT_S", 0.01)
+    with pytest.raises(RefusedError, match=r"^the cluster has not answered within 0\.01 s$"):
+        outcome(Future())

@@ -46,9 +46,11 @@ def admin(servers: str, config: str | None) -> Any:
 
 
 def outcome(future: Any) -> Any:
-    """The result of a request; an error of the broker is one line."""
+    """The result of a request; an error of the broker, or no answer in time, is one line."""
     try:
         return future.result(TIMEOUT_S)
+    except TimeoutError as error:
+        raise RefusedError(f"the cluster has not answered within {TIMEOUT_S} s") from error
     except library().KafkaException as error:
         raise RefusedError(f"{error.args[0].name()}: {error.args[0].str()}") from error
 

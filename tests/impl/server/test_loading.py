@@ -10,8 +10,8 @@ from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
 from tests.limits.turns import Turns
 
 PARTITIONS, ROUNDS = 500, 120
-LEAST_SERVED = 20
-"""Requests of a neighbour that are answered at least, while a log is read for a second and more."""
+LEAST_SERVED = 2
+"""Requests of a neighbour that are answered at least while a log is read: without a thread of its own, none would be."""
 
 
 TRIES = 4
@@ -69,7 +69,7 @@ def served_while_read(broker: BrokerProcess) -> int:
                 (Error.COORDINATOR_LOAD_IN_PROGRESS, []),
                 (Error.NONE, listed.groups),
             ]
-            served += 1
+            served += error == Error.COORDINATOR_LOAD_IN_PROGRESS
     assert offsets == {ROUNDS - 1}
     assert Error.COORDINATOR_LOAD_IN_PROGRESS in seen
     return served

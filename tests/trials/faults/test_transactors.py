@@ -163,7 +163,9 @@ def test_a_snapshot_is_completed_and_no_further(needs_clients: None) -> None:
             (0, [(2, entry("u", 0, -7)), (4, entry("v", 0, -9))]),
         ]
     )
+    assert not auditor.has_read
     auditor.poll()
+    assert auditor.has_read
     assert auditor.take_snapshot()
     snapshots = [event for event in auditor.events if isinstance(event, Snapshot)]
     assert [one.ends for one in snapshots] == [(("bank-0", 3), ("bank-1", 3))]

@@ -8,6 +8,7 @@ from zlib import crc32
 import pytest
 
 from kspec.impl.controller import core
+from kspec.impl.replica.metadata_follower import WAIT_MS as METADATA_WAIT_MS
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.mutation import weaken
@@ -17,6 +18,7 @@ from kspec.spec.releases.kraft import KRAFT_NEXT
 from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
 from kspec.spec.releases.names import KRAFT_NAMES, kraft_of, quorum_of
 from kspec.trials.simulated.clock import VirtualClock
+from kspec.trials.simulated.cluster import SimulatedCluster
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.kinds.site import Fault
 from kspec.trials.simulated.kinds.stops import BrokerRestart, ControllerKill, PowerLoss
@@ -162,6 +164,26 @@ def test_three_controllers_keep_all_promises_in_many_runs(first: int) -> None:
         assert run(of_three(seed), 3_000).broken is None, seed
 
 
+def test_brokers_hear_of_a_decision_of_three_controllers_at_once() -> None:
+    """Their fetches say how much they know to be committed: one that waits is answered when more is (KIP-1166)."""
+    cluster = SimulatedCluster(replace(of_three(1), conditions=RunConditions(partitions=1)))
+    cluster.controller.start()
+    for node in cluster.brokers.values():
+        node.start()
+    decided_ms: dict[int, float] = {}
+    late_ms: dict[int, float] = {}
+    end_ms = cluster.clock.now_ms + 10_000
+    while cluster.clock.now_ms < end_ms:
+        cluster.next_event()
+        decided_ms.setdefault(cluster.controller.core.image.spec.end_offset, cluster.clock.now_ms)
+        least = min(node.core.cluster.image.spec.end_offset for node in cluster.brokers.values())
+        for offset in decided_ms.keys() - late_ms.keys():
+            if offset <= least:
+                late_ms[offset] = cluster.clock.now_ms - decided_ms[offset]
+    assert len(late_ms) > 3
+    assert max(late_ms.values()) < METADATA_WAIT_MS / 2
+
+
 def test_a_voter_that_votes_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     (mutant,) = (one for one in QUORUM_MUTANTS if one.name == "votes-again")
     monkeypatch.setattr(core, "quorum_of", lambda release: weaken(quorum_of(release), mutant))
@@ -170,5 +192,5 @@ def test_a_voter_that_votes_again_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert broken.name == "ElectionSafety"
 
 
-VOTES_AGAIN_AT = 16
+VOTES_AGAIN_AT = 51
 """A seed in which two candidates ask one voter in one epoch."""

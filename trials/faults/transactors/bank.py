@@ -103,6 +103,11 @@ class BankAuditor(CommittedConsumer):
                 moved = True
         return moved
 
+    @property
+    def has_read(self) -> bool:
+        """Whether anything was read. A snapshot of nothing is whole as well, but says nothing of the accounts."""
+        return any(self._known.values())
+
     def take_snapshot(self) -> bool:
         """Take a snapshot of all that was polled, and complete it; whether it could be completed in time."""
         for partition, known in self._known.items():
@@ -295,7 +300,7 @@ class BankTrial:
         due = time.monotonic() + SNAPSHOT_EVERY_S
         while not self._ended.is_set():
             auditor.poll()
-            if time.monotonic() > due:
+            if time.monotonic() > due and auditor.has_read:
                 if not auditor.take_snapshot():
                     return  # nor will a later one be complete
                 due = time.monotonic() + SNAPSHOT_EVERY_S
