@@ -33,7 +33,8 @@ class ProducerName(NamedTuple):
 class TransactionObserver:
     """Producers of one transactional id, and a topic of one partition.
 
-    `lines`: what was observed; `opened`: the connection that is used if no other is given, once it is open.
+    `lines`: what was observed; `opened`: the connection that is used if no other is given, once it is open; `given`: the
+    producer that the last answer names, as that of an end in version 2 does.
     """
 
     def __init__(self, codec: Codec, level: int, name: str) -> None:
@@ -41,6 +42,7 @@ class TransactionObserver:
         self.level = level
         self.names = RunNames(name)
         self.lines: list[str] = []
+        self.given = ProducerName(-1, -1)
         self.writer = RequestWriter(codec, self.names, level, LONG_MS)
         self.opened: NodeConnection | None = None
 
@@ -55,7 +57,8 @@ class TransactionObserver:
     async def ask(self, request: ProducerRequest, words: str, connection: NodeConnection | None = None) -> Error:
         """Send a request, and tell the error."""
         answer = await (connection or self.connection).ask(*self.writer.request(request))
-        error = told_by_broker(request, answer, self.level)[0]
+        error, *given = told_by_broker(request, answer, self.level)
+        self.given = ProducerName(*given)
         self.lines.append(f"{words}: {error.name}")
         return error
 
@@ -110,7 +113,7 @@ class TransactionObserver:
         await self._must(self.record(producer, sequence, number))
         await self._must(self.ending(producer, committed))
         await self.state("Complete")
-        return producer._replace(epoch=producer.epoch + 1) if self.level > 1 else producer
+        return self.given if self.level > 1 else producer
 
     async def take(self, request: ProducerRequest, words: str, connection: NodeConnection | None = None) -> Error:
         """Send a request as often as its error is one that goes away; the last error."""
