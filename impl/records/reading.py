@@ -1,7 +1,8 @@
 """The content of a batch, for the rules of `spec.broker.clients.records`: each record is looked at, and none is kept.
 
-Compiled code reads (`compiled`), once it is loaded; `load` has that done in a thread, as it takes most of a second. Until
-then, and where it cannot be loaded, `plain` reads.
+Compiled code reads (`compiled`), once it is loaded. That takes most of a second and more than 100 MiB, so a broker has it
+done in a thread when there is something to read (`load_when_worth_it`). Until then, and where it cannot be loaded, `plain`
+reads.
 """
 
 from collections.abc import Iterator
@@ -24,15 +25,20 @@ MOST_FACTS = 1 << 18
 PLAIN_BYTES = 1 << 18
 """A batch of more bytes waits for the compiled reader."""
 
+WORTH_IT_BYTES = 1 << 16
+"""After so many bytes of batches a broker has the compiled reader loaded."""
+
 UNREADABLE, MALFORMED = RecordsFound(ReaderEnding.UNREADABLE), RecordsFound(ReaderEnding.MALFORMED)
 _NOTHING = np.zeros(0, np.int64)
 
 
-class _CompiledReader:
+class CompiledReader:
     """The compiled reader: loaded once, and none where that fails."""
 
     def __init__(self) -> None:
         self.module: ModuleType | None = None
+        self.bytes_before: int | None = None
+        """Bytes that are read plainly before it is loaded aside; None if it is not, or no more."""
         self._failed = False
         self._lock = Lock()
 
@@ -46,8 +52,19 @@ class _CompiledReader:
                     self._failed = True
         return self.module
 
+    def for_batch(self, size: int) -> ModuleType | None:
+        """The compiled reader for a batch of so many bytes, if it is there or worth waiting for."""
+        if self.module is not None or size > PLAIN_BYTES:
+            return self.module or self.load()
+        if self.bytes_before is not None:
+            self.bytes_before -= size
+            if self.bytes_before < 0:
+                self.bytes_before = None
+                Thread(target=self.load, name="load-reader", daemon=True).start()
+        return None
 
-class AbsentReader(_CompiledReader):
+
+class AbsentReader(CompiledReader):
     """The substitute where no compiled reader can be loaded."""
 
     def load(self) -> ModuleType | None:
@@ -55,7 +72,7 @@ class AbsentReader(_CompiledReader):
         return None
 
 
-_compiled = _CompiledReader()
+_compiled = CompiledReader()
 
 
 def is_loaded() -> bool:
@@ -63,12 +80,14 @@ def is_loaded() -> bool:
     return _compiled.module is not None
 
 
-def load(aside: bool = True) -> None:
-    """Load the compiled reader, in a thread unless `aside` is false."""
-    if aside:
-        Thread(target=_compiled.load, name="load-reader", daemon=True).start()
-    else:
-        _compiled.load()
+def load() -> None:
+    """Load the compiled reader."""
+    _compiled.load()
+
+
+def load_when_worth_it() -> None:
+    """Have the compiled reader loaded in a thread, once `WORTH_IT_BYTES` have been read."""
+    _compiled.bytes_before = WORTH_IT_BYTES
 
 
 def read_records(batch: Buffer, header: BatchHeader, skims: bool, most: int | None = None) -> RecordsFound:
@@ -78,9 +97,7 @@ def read_records(batch: Buffer, header: BatchHeader, skims: bool, most: int | No
 
     **Kafka:** the iterators of `DefaultRecordBatch`, as `LogValidator` uses them.
     """
-    compiled = _compiled.module
-    if compiled is None and len(batch) > PLAIN_BYTES:
-        compiled = _compiled.load()
+    compiled = _compiled.for_batch(len(batch))
     if compiled is None:
         return summed(header, _plainly(batch, header, skims, most))
     return _read(compiled, batch, header, skims, _NOTHING, most)

@@ -162,7 +162,7 @@ class RunningBroker:
         self.broker.channels = channels
         self.controllers.on_change = partial(loop.call_soon, self._leave_controllers)
         self.broker.use(loop)
-        reading.load()
+        reading.load_when_worth_it()
         self.join()
 
     def join(self) -> None:

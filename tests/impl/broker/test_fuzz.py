@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kspec.impl.records.reading import PLAIN_BYTES
 from kspec.impl.records.record import new_batch
 from kspec.impl.wire.values import Message
 from kspec.spec.values import Error
@@ -124,7 +125,10 @@ def fuzz(broker: BrokerProcess, frames: int, seed: int) -> None:
             fuzzer.ids.append(neighbour.create(name, 2).topic_id)
         neighbour.create("compacted", cleanup_policy="compact")
         neighbour.create("neighbours", retention_ms="-1")
-        sent = written = after_warming = tidied = 0
+        large = neighbour.produce("neighbours", new_batch([(1, b"k", bytes(PLAIN_BYTES))]))
+        assert large.error_code == 0, "such a batch is read by the compiled reader, which is in memory from now on"
+        sent = after_warming = tidied = 0
+        written = 1
         conversations: list[Conversation] = []
         turns = Turns()
         while sent < frames:

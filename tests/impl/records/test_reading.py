@@ -25,7 +25,7 @@ RECORDS = st.lists(
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled() -> None:
-    reading.load(aside=False)
+    reading.load()
     assert reading.is_loaded()
 
 
@@ -179,3 +179,31 @@ def _cut(content: bytes, place: list[int]) -> tuple[bytes | None, bytes | None]:
 def test_places_are_told_of_plain_batches_alone(attributes: int) -> None:
     assert reading.record_places(new_batch([(0, b"k", b"v")])) is not None
     assert reading.record_places(new_batch([(0, b"k", b"v")], attributes=attributes)) is None
+
+
+def test_a_broker_loads_the_compiled_reader_when_much_has_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_compiled", reading.CompiledReader())
+    batch = new_batch([(0, None, bytes(1_000))])
+
+    def read(times: int) -> None:
+        for _ in range(times):
+            assert reading.read_records(batch, header_at(batch), skims=False).reading is ReaderEnding.COMPLETE
+
+    many = reading.WORTH_IT_BYTES // len(batch) + 1
+    read(many)
+    assert not reading.is_loaded()
+    reading.load_when_worth_it()
+    read(many - 1)
+    assert not reading.is_loaded()
+    read(1)
+    turns = Turns()
+    while not reading.is_loaded():
+        turns.go()
+        read(1)
+
+
+def test_a_large_batch_waits_for_the_compiled_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_compiled", reading.CompiledReader())
+    batch = new_batch([(0, None, bytes(reading.PLAIN_BYTES))])
+    assert reading.read_records(batch, header_at(batch), skims=False).reading is ReaderEnding.COMPLETE
+    assert reading.is_loaded()

@@ -80,7 +80,7 @@ def _sent() -> Iterator[tuple[str, Buffer]]:
 
 @pytest.mark.slow
 def test_the_compiled_reader_finds_what_the_plain_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    reading.load(aside=False)
+    reading.load()
     assert reading.is_loaded()
     for name, data in _sent():
         header = header_at(data)
