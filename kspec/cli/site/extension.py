@@ -125,6 +125,47 @@ def _scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, A
         app.add_js_file(f"../{EXPLORER}/embed.js", type="module")
 
 
+class ContentsBeside:
+    """The contents beside pages: made once for all pages of a folder that stand below the same entry."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str, bool], str] = {}
+
+    def __call__(
+        self, app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: nodes.document | None
+    ) -> None:
+        """Put them in place of the generator's function. The theme asks for the whole tree, too, which no page shows."""
+        tree = context.get("toctree")
+        if tree is None:
+            return
+        entry = _entry_above(app.env.toctree_includes, pagename)
+        key = pagename.rpartition("/")[0], entry, entry == pagename
+
+        def made(collapse: bool = True, **options: Any) -> str:
+            if not collapse:
+                return ""
+            if key not in self._made:
+                self._made[key] = tree(collapse=True, **options)
+            return self._made[key]
+
+        context["toctree"] = made
+
+
+def _entry_above(below: dict[str, list[str]], page: str) -> str:
+    """The entry of the first page's contents under which a page stands: itself, if it has none above."""
+    above = {one: parent for parent, children in below.items() for one in children}
+    seen = {page}
+    while above.get(page, ROOT) != ROOT and above[page] not in seen:
+        page = above[page]
+        seen.add(page)
+    return page
+
+
+ROOT = "index"
+BEFORE_THE_THEME = 400
+"""A priority: the generator calls those with smaller numbers first, and the theme has 500."""
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register all of this; the generator calls it."""
     app.add_config_value("kspec_runs", {}, "env")
@@ -135,4 +176,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", _link_rules)
     app.connect("build-finished", _write_sources)
     app.connect("html-page-context", _scripts)
+    app.connect("html-page-context", ContentsBeside(), BEFORE_THE_THEME)
     return {"parallel_read_safe": False, "parallel_write_safe": False}
