@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kspec.cli.site.starting_points import index
 from kspec.cli.statuses import VIOLATED
 from kspec.model_check.reports import mutants
 from kspec.model_check.reports.sections import section_of
@@ -24,30 +25,24 @@ The page is written by `kspec mutants --write docs/mutants.md`.
 """
 
 QUICK = sorted(CAUGHT, key=lambda name: CAUGHT[name][1])[:6]
-"""Those that die soonest."""
-
-BY_NIGHT = (
-    "act-on-old-metadata",
-    "count-fetch-of-earlier-incarnation",
-    "eligible-without-assignment",
-    "fenced-replica-admitted",
-    "forget-last-epoch",
-    "high-watermark-before-truncation",
-    "reassignment-over-too-early",
-    "stale-broker-epoch-accepted",
-    "take-answer-of-other-epoch",
-    "take-answer-of-other-offset",
-    "take-later-epochs",
-)
-"""Those whose hunt takes longest."""
+LATER = set(CAUGHT) - set(QUICK)
+"""Those that do not die soonest are hunted by night. By day another test steps each mutant's run as it is kept."""
 
 
-@pytest.mark.parametrize("name", marked(CAUGHT, slow=set(CAUGHT) - set(QUICK), nightly=BY_NIGHT))
+@pytest.mark.parametrize("name", marked(CAUGHT, slow=LATER, nightly=LATER))
 def test_a_mutant_is_caught(name: str) -> None:
     found = mutants.hunt(name)
     properties, steps = CAUGHT[name]
     assert set(found.caught_by) == properties
     assert min(found.caught_by.values()) == steps
+
+
+def test_the_kept_run_of_a_mutant_is_one_that_the_page_tells_of() -> None:
+    runs = {run["name"]: run for group in index()["groups"] for run in group["runs"]}
+    for name, (properties, steps) in CAUGHT.items():
+        kept = runs[f"mutant-{name}"]
+        assert set(kept["fails"]) & properties, name
+        assert kept["steps"] == steps, name
 
 
 def test_every_mutant_that_is_hunted_is_known_to_die() -> None:
