@@ -34,6 +34,7 @@ print(sorted(others))
 """
 
 
+@pytest.mark.slow
 def test_the_rooms_run_without_anything_else(tmp_path: Path) -> None:
     zipfile.ZipFile(io.BytesIO(rooms_zip())).extractall(tmp_path / "rooms")
     command = [sys.executable, "-I", "-S", "-c", ALONE, str(tmp_path / "rooms")]
@@ -41,6 +42,7 @@ def test_the_rooms_run_without_anything_else(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
 
 
+@pytest.mark.slow
 def test_the_same_sources_make_the_same_archive() -> None:
     assert rooms_zip() == rooms_zip()
     assert len(rooms_zip()) < 1_000_000
@@ -78,6 +80,7 @@ def test_no_room_imports_what_the_worker_does_without() -> None:
     assert {name.replace(".", "/") for name in imported} & NEED_THESE == set()
 
 
+@pytest.mark.slow
 def test_the_library_of_the_worker_is_the_whole_one_without_what_is_named(tmp_path: Path) -> None:
     """Each name is that of a module of the whole library, so none is a mistake."""
     try:

@@ -246,6 +246,7 @@ def test_a_search_without_memory_says_so_and_the_next_one_is_answered(
     assert (second["found"], len(second["steps"])) == (True, 10)
 
 
+@pytest.mark.slow
 def test_more_tabs_than_may_search_do_not_search_though_all_ask_at_once() -> None:
     async def asked() -> list[dict[str, Any]]:
         held = Sessions()

@@ -18,6 +18,7 @@ from kspec.trials.faults.plans.plan_run import PlanRun
 from kspec.trials.faults.plans.steps import LEADER
 from kspec.trials.faults.simulated_run import PlanOutcome, run_plan
 from kspec.trials.simulated.setup import RunSetup
+from tests.limits.marks import NIGHTLY
 
 BROKERS = (1, 2, 3)
 SIMULATED = [plan for plan in PLANS.values() if not plan.not_simulated]
@@ -60,7 +61,20 @@ def test_sound_rules_go_through_a_plan_to_its_end_and_keep_every_promise(plan: P
     assert outcome.run.acknowledged > 20 or plan.acks == LEADER, "records are acknowledged in it"
 
 
-@pytest.mark.parametrize(("plan", "mutant"), [pytest.param(*one, id=f"{one[0].name}-{one[1].name}") for one in aimed()])
+LONG = ("dead-tail", "no-divergence-check")
+"""A plan whose run with the mutant takes ten times as long as any other. Two other plans show the same mutant by day."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plan", "mutant"),
+    [
+        pytest.param(
+            plan, mutant, id=f"{plan.name}-{mutant.name}", marks=[NIGHTLY] if (plan.name, mutant.name) == LONG else []
+        )
+        for plan, mutant in aimed()
+    ],
+)
 def test_a_weakened_rule_breaks_a_promise_in_the_plan_that_is_aimed_at_it(plan: Plan, mutant: Mutant) -> None:
     assert (with_mutant(plan, mutant).run.broken is None) == ((plan.name, mutant.name) in NOT_CAUGHT)
 

@@ -56,6 +56,7 @@ def test_the_checker_finds_what_the_definitions_say(events: list[Event]) -> None
     assert found_in(events) == anomalies_by_definition(events)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(histories())
 def test_evidence_shows_its_anomaly_and_no_event_of_it_can_be_left_out(events: list[Event]) -> None:

@@ -82,6 +82,7 @@ def histories(draw: st.DrawFn) -> list[Operation]:
     return found
 
 
+@pytest.mark.slow
 @given(histories())
 @settings(max_examples=1500, deadline=None)
 def test_a_history_is_wrong_if_no_order_explains_it(history: list[Operation]) -> None:

@@ -220,6 +220,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
     return [replace(event, ms=number) for number, event in enumerate(events)]
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(histories())
 def test_evidence_shows_its_anomaly_and_no_event_of_it_can_be_left_out(events: list[Event]) -> None:

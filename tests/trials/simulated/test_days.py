@@ -3,6 +3,7 @@
 import json
 from random import Random
 
+import pytest
 from click.testing import CliRunner
 
 from kspec.cli.main import cli
@@ -32,6 +33,7 @@ def test_rolling_restarts_come_at_their_times() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_clients_come_through_rolling_restarts_without_an_error_that_they_would_report() -> None:
     outcome = simulated("--hours", "0.06", "--roll-every", "1")
     assert outcome["broken"] is None

@@ -11,6 +11,7 @@ from kspec.spec.releases.names import coordinator_of
 from kspec.trials.simulated.cluster import SimulatedCluster
 from kspec.trials.simulated.plan import conditions_of
 from kspec.trials.simulated.runs import RunOutcome, run
+from tests.limits.marks import marked
 from tests.planted_bugs.planting import PlantedBug, bugs_in, planted
 from tests.trials.simulated.hunting import setup_of_next
 
@@ -46,14 +47,14 @@ def test_no_commit_is_lost_and_groups_settle(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS[3:])
+@pytest.mark.parametrize("seed", marked(SEEDS[3:], nightly=SEEDS[5:]))
 def test_no_commit_is_lost_and_groups_settle_later(seed: int) -> None:
     outcome, _ = committed_in(seed, 6_000)
     assert outcome.broken is None, outcome.in_words()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [68, 82, 96, 110])
+@pytest.mark.parametrize("seed", marked([68, 82, 96, 110], nightly=[96, 110]))
 def test_consumer_groups_settle(seed: int) -> None:
     outcome, acknowledged = committed_in(seed, 6_000)
     assert outcome.broken is None, outcome.in_words()

@@ -67,7 +67,9 @@ def end_of(replica: Replica) -> int:
     return replica.partition.local.log.end_offset
 
 
-@pytest.mark.parametrize(("mutant", "committed"), [(None, True), ("acts-before-committed", False)])
+@pytest.mark.parametrize(
+    ("mutant", "committed"), [pytest.param(None, True, marks=pytest.mark.slow), ("acts-before-committed", False)]
+)
 def test_a_coordinator_acts_on_its_log_once_that_is_committed(mutant: str | None, committed: bool) -> None:
     moved = MovedCoordinator(mutant)
     assert not moved.is_committed()

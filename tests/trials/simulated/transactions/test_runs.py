@@ -105,7 +105,7 @@ def test_what_was_read_stays() -> None:
 # ---- clusters
 
 
-@pytest.mark.parametrize("seed", marked(range(1, 13), nightly=range(5, 13)))
+@pytest.mark.parametrize("seed", marked(range(1, 13), slow=range(2, 5), nightly=range(5, 13)))
 def test_transactions_keep_their_promises_under_faults(seed: int) -> None:
     made: list[TransactionalCluster] = []
     outcome = outcome_of(seed, 3_000, made)
