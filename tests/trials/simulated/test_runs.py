@@ -26,6 +26,7 @@ from kspec.trials.simulated.plan import RunConditions
 from kspec.trials.simulated.runs import RunOutcome, run, shrunk
 from kspec.trials.simulated.setup import RunSetup
 from tests.limits.marks import marked
+from tests.limits.turns import Turns
 
 BROKERS = (1, 2, 3)
 NEXT: BrokerProtocol = {one.name: one for one in BROKER_RELEASES}["next"]
@@ -173,7 +174,9 @@ def test_brokers_hear_of_a_decision_of_three_controllers_at_once() -> None:
     decided_ms: dict[int, float] = {}
     late_ms: dict[int, float] = {}
     end_ms = cluster.clock.now_ms + 10_000
+    turns = Turns()
     while cluster.clock.now_ms < end_ms:
+        turns.go()
         cluster.next_event()
         decided_ms.setdefault(cluster.controller.core.image.spec.end_offset, cluster.clock.now_ms)
         least = min(node.core.cluster.image.spec.end_offset for node in cluster.brokers.values())
