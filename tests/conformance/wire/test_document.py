@@ -21,6 +21,7 @@ from kspec.impl.wire.reading import read_message
 from kspec.impl.wire.schema import schema
 from kspec.impl.wire.values import Message
 from tests.conformance.wire.targets import documents
+from tests.places import REPOSITORY
 
 KNOWN: dict[str, Any] = {
     "correlation_id": 77,
@@ -157,3 +158,16 @@ def test_generate_writes_a_file_for_each_case(tmp_path: Path) -> None:
     assert len({one["file"] for one in index["cases"]}) == len(documents())
     one = json.loads((tmp_path / "cases" / index["cases"][0]["file"]).read_text(encoding="utf-8"))
     assert one["name"] == index["cases"][0]["name"]
+
+
+def test_the_bytes_on_the_page_of_the_format_are_those_of_the_parts_above_them() -> None:
+    page = "".join((REPOSITORY / "docs" / "conformance-format.md").read_text(encoding="utf-8").split())
+    probe = rendered(["00120000", {"hole": "correlation_id", "as": "int32"}, "00056b73706563"], {"correlation_id": 1})
+    assert f"sent{len(probe):08x}{probe.hex()}" in page
+    now = {"hole": "now", "as": "int64"}
+    inside = ["000000000000", now, now, "ffffffffffffffffffffffffffff00000001", "16000000026b086174203000"]
+    head = "00000000000000000000003dffffffff02"
+    batch = rendered([head, {"crc32c": inside}], {"now": 1_700_000_000_000}).hex()
+    assert f"bytes{head}{batch[len(head) :][:8]}" in page
+    assert batch[len(head) + 8 : -24] in page
+    assert f"{batch[-24:]}therecord" in page
