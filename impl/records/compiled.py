@@ -17,6 +17,9 @@ TIME, OFFSET, HAS_KEY, LENGTH, SLOTS = range(16, 21)
 START = np.zeros(SLOTS, np.int64)
 """A state before the first record."""
 
+NO_FACTS = np.zeros(0, np.int64)
+"""A table without room for facts of records."""
+
 RUNNING, COMPLETE, MALFORMED, OVERLONG = range(4)
 """States of a reading; a running one goes on with the next piece."""
 
@@ -29,6 +32,16 @@ _PAIR: Any = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
 _NO_TIMESTAMP = -1
 START[OLDEST] = START[NEWEST] = _NO_TIMESTAMP
 START[CONSECUTIVE] = 1
+
+
+def zeros(shape: int | tuple[int, int]) -> Any:
+    """An array of numbers for what is found."""
+    return np.zeros(shape, np.int64)
+
+
+def array_of(data: bytes | bytearray | memoryview) -> Any:
+    """Bytes as an array that is read only."""
+    return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
 @njit(types.void(_NUMBERS, _NUMBERS), cache=True, nogil=True)

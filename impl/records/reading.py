@@ -11,9 +11,7 @@ from threading import Lock, Thread
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from kspec.impl.records.batch import COMPRESSION, HEADER_SIZE, LENGTH_END, BatchHeader, Buffer
+from kspec.impl.records.batch import COMPRESSION, HEADER_SIZE, BatchHeader, Buffer
 from kspec.impl.records.compression import CompressionError
 from kspec.impl.records.pieces import decompress, pieces
 from kspec.impl.records.plain import NO_TIMESTAMP, MalformedError, OverlongError, RecordFacts, skim, thorough
@@ -29,7 +27,6 @@ WORTH_IT_BYTES = 1 << 16
 """After so many bytes of batches a broker has the compiled reader loaded."""
 
 UNREADABLE, MALFORMED = RecordsFound(ReaderEnding.UNREADABLE), RecordsFound(ReaderEnding.MALFORMED)
-_NOTHING = np.zeros(0, np.int64)
 
 
 class CompiledReader:
@@ -100,7 +97,7 @@ def read_records(batch: Buffer, header: BatchHeader, skims: bool, most: int | No
     compiled = _compiled.for_batch(len(batch))
     if compiled is None:
         return summed(header, _plainly(batch, header, skims, most))
-    return _read(compiled, batch, header, skims, _NOTHING, most)
+    return _read(compiled, batch, header, skims, compiled.NO_FACTS, most)
 
 
 def records_in(batch: Buffer, header: BatchHeader, skims: bool) -> Iterator[FoundRecord]:
@@ -110,7 +107,7 @@ def records_in(batch: Buffer, header: BatchHeader, skims: bool) -> Iterator[Foun
     if compiled is None:
         facts = (one for one, _ in zip(_plainly(batch, header, skims), range(MOST_FACTS), strict=False))
     else:
-        table = np.zeros(3 * min(header.record_count, MOST_FACTS), np.int64)
+        table = compiled.zeros(3 * min(header.record_count, MOST_FACTS))
         _read(compiled, batch, header, skims, table)
         facts = (RecordFacts(one[0], one[1], bool(one[2])) for one in table.reshape(-1, 3).tolist())
     for place, (offset_delta, timestamp, has_key, _) in enumerate(facts):
@@ -131,8 +128,8 @@ def record_places(batches: bytes) -> list[list[int]] | None:
     compiled = _compiled.load()
     if compiled is None:
         return None
-    table = np.zeros((len(batches) // LEAST_RECORD, compiled.PLACE_FIELDS), np.int64)
-    count = compiled.places(_array(batches), table)
+    table = compiled.zeros((len(batches) // LEAST_RECORD, compiled.PLACE_FIELDS))
+    count = compiled.places(compiled.array_of(batches), table)
     found: list[list[int]] = table[:count].tolist()
     return found if count >= 0 else None
 
@@ -153,12 +150,11 @@ def _read(
     try:
         if skims:
             _skim(compiled, batch, header, state, facts, most)
-        elif header.attributes & COMPRESSION:
-            compiled.thorough(_array(decompress(header.compression, _body(batch, header), most)), state, facts)
         else:
-            body = np.frombuffer(batch, np.uint8, LENGTH_END + header.length - HEADER_SIZE, HEADER_SIZE)
-            body.flags.writeable = False
-            compiled.thorough(body, state, facts)
+            body: Buffer = _body(batch, header)
+            if header.attributes & COMPRESSION:
+                body = decompress(header.compression, body, most)
+            compiled.thorough(compiled.array_of(body), state, facts)
     except CompressionError:
         return UNREADABLE
     ending, *found = state[compiled.ENDING : compiled.FOUND_END].tolist()
@@ -170,13 +166,9 @@ def _read(
 def _skim(compiled: Any, batch: Buffer, header: BatchHeader, state: Any, facts: Any, most: int | None) -> None:
     """Read piece by piece; a piece behind the last record makes the whole malformed."""
     for piece in pieces(header.compression, _body(batch, header), most):
-        compiled.skim(_array(piece), state, facts)
+        compiled.skim(compiled.array_of(piece), state, facts)
         if state[compiled.ENDING] == compiled.MALFORMED:
             return
-
-
-def _array(data: Buffer) -> Any:
-    return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
 # ---- plainly
