@@ -42,6 +42,7 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield running
 
 
+@pytest.mark.slow
 def test_alone_in_a_request(broker: BrokerProcess) -> None:
     found = {name: ask(broker.port, name, partition) for name, partition in PLACES.items()}
     assert [name for name, answer in found.items() if answer != ANSWERS[name]] == []

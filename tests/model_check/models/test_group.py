@@ -83,6 +83,7 @@ def test_everything_holds_within_these_bounds(parameters: dict[str, Any], states
     assert (found.distinct_states, found.transitions) == (states, transitions)
 
 
+@pytest.mark.slow
 def test_symmetry_gives_the_same_verdicts_with_half_the_states() -> None:
     for parameters, states, represented in (({"disconnects": 1}, 3_619, 7_235), (KAFKAS, 8_429, 16_856)):
         model = MODELS["group"].build(parameters)
@@ -91,6 +92,7 @@ def test_symmetry_gives_the_same_verdicts_with_half_the_states() -> None:
         assert not any(verdict.violated for verdict in found.verdicts)
 
 
+@pytest.mark.slow
 def test_with_kafkas_consumers_a_lost_answer_gives_a_partition_to_two() -> None:
     """A full heartbeat while one reconciles does not name what it is about to read; the coordinator gives it to another."""
     assert violations({**KAFKAS, "disconnects": 1}, "OwnsOnlyWhatIsAssigned") == {"OwnsOnlyWhatIsAssigned": 15}
@@ -108,6 +110,7 @@ def test_a_late_join_of_a_static_member_takes_its_place() -> None:
     assert violations(bounds, "ExclusiveOwnership") == {"ExclusiveOwnership": 19}
 
 
+@pytest.mark.slow
 def test_a_paused_member_reads_on_after_its_session_has_ended() -> None:
     """Nobody tells it; the classic protocol excludes this only while no consumer outlives its session."""
     bounds = {"expiries": 1, "lives": 2}
@@ -116,6 +119,7 @@ def test_a_paused_member_reads_on_after_its_session_has_ended() -> None:
     assert violations(bounds, *others) == {}
 
 
+@pytest.mark.slow
 def test_a_leader_that_assigns_twice_in_a_generation_leaves_two_assignments_in_the_log() -> None:
     """It loses its connection while the first is stored, and makes another, which a coordinator that loads the log has."""
     bounds = {"moves": 1, "disconnects": 1}
@@ -125,6 +129,7 @@ def test_a_leader_that_assigns_twice_in_a_generation_leaves_two_assignments_in_t
     assert violations(bounds, *others, most=most_by_day(SEEN_BY_DAY)) == {}
 
 
+@pytest.mark.slow
 def test_a_former_coordinator_gives_offsets_of_before() -> None:
     """A fetch of offsets names no generation in the classic protocol, so an old coordinator answers it."""
     assert violations({"moves": 1, "zombies": 1}, "ReadsAreOfNow") == {"ReadsAreOfNow": 29}
@@ -144,6 +149,7 @@ def test_a_former_coordinator_and_a_lag_need_a_change_of_coordinator() -> None:
             MODELS["group"].build(alone)
 
 
+@pytest.mark.slow
 def test_with_the_repair_of_late_requests_no_late_heartbeat_takes_a_partition() -> None:
     late = {**MODERN, "late_requests": 1}
     assert violations(late, "ExclusiveOwnership") == {"ExclusiveOwnership": 20}
@@ -161,6 +167,7 @@ def test_with_that_repair_a_late_leave_still_takes_one() -> None:
     assert violations(leaves, "ExclusiveOwnership") == {"ExclusiveOwnership": 19}
 
 
+@pytest.mark.slow
 def test_a_commit_on_a_connection_that_was_given_up_sets_an_offset_back() -> None:
     """No number orders commits of one generation: one that arrives late overwrites a later one that is acknowledged."""
     bounds = {"late_requests": 1, "lives": 2, "records": 2}

@@ -86,6 +86,7 @@ def test_without_symmetry_there_are_as_many_states_as_it_represents() -> None:
     assert found.distinct_states == 732
 
 
+@pytest.mark.slow
 def test_what_the_model_shows_to_be_possible() -> None:
     model = MODELS["quorum"].build(OLDER)
     found = explore(model, model.properties, Limits(), symmetry=Symmetry(model))
@@ -99,6 +100,7 @@ def test_what_the_model_shows_to_be_possible() -> None:
 # ---- defects of Apache Kafka, and what a lost disk does
 
 
+@pytest.mark.slow
 def test_a_controller_that_lost_an_election_stops_when_it_starts_again() -> None:
     """Since 4.0 a follower keeps its vote for itself, and stands again in an epoch that has a leader."""
     assert violations({"restarts": 1, "records": 0}, "NoIllegalState") == {"NoIllegalState": 9}
@@ -111,6 +113,7 @@ def test_a_controller_that_is_alone_loses_a_committed_record_with_its_power() ->
     assert violations({**alone, **NEXT}, *SAFETY) == {}
 
 
+@pytest.mark.slow
 def test_a_lost_disk_breaks_elections_unless_directories_are_known() -> None:
     lost = {**OLDER, "wipes": 1, "records": 0}
     assert violations({**lost, "without_directories": True}, "ElectionSafety") == {"ElectionSafety": 5}
@@ -131,7 +134,10 @@ def test_every_mutant_is_caught_or_explained() -> None:
     assert all(map(CATALOGUE.is_listed, ALL_MUTANTS))
 
 
-@pytest.mark.parametrize("name", marked(HUNTS, nightly=["commits-at-epoch-start"]))
+SLOW_HUNTS = ["commits-at-epoch-start", "keeps-high-watermark", "late-answers-count", "longest-log-wins", "never-flushes"]
+
+
+@pytest.mark.parametrize("name", marked(HUNTS, slow=SLOW_HUNTS, nightly=SLOW_HUNTS[:1]))
 def test_a_mutant_is_caught(name: str) -> None:
     bounds, prop, steps = HUNTS[name]
     assert violations({**bounds, "mutant": name}, prop) == {prop: steps}
@@ -186,6 +192,7 @@ def test_the_model_reads_and_writes_what_it_declares() -> None:
     assert audit(model, most=60, unused=False).findings == []
 
 
+@pytest.mark.slow
 def test_states_are_told_in_words() -> None:
     parameters = {**OLDER, "late_requests": 1, "late_answers": 1, "wipes": 1, "without_directories": True}
     model = MODELS["quorum"].build({**parameters, "servers": 2, "mutant": "late-answers-count"})
