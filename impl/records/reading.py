@@ -23,6 +23,9 @@ MOST_FACTS = 1 << 18
 PLAIN_BYTES = 1 << 18
 """A batch of more bytes waits for the compiled reader."""
 
+LEAST_RECORD = 7
+"""Bytes of the shortest record: each of its fields has one."""
+
 WORTH_IT_BYTES = 1 << 16
 """After so many bytes of batches a broker has the compiled reader loaded."""
 
@@ -49,12 +52,15 @@ class CompiledReader:
                     self._failed = True
         return self.module
 
-    def for_batch(self, size: int) -> ModuleType | None:
-        """The compiled reader for a batch of so many bytes, if it is there or worth waiting for."""
+    def for_batch(self, size: int, records: int) -> ModuleType | None:
+        """The compiled reader for a batch of so many bytes and records, if it is there or worth waiting for.
+
+        Small records that are compressed well count as if they were not.
+        """
         if self.module is not None or size > PLAIN_BYTES:
             return self.module or self.load()
         if self.bytes_before is not None:
-            self.bytes_before -= size
+            self.bytes_before -= max(size, records * LEAST_RECORD)
             if self.bytes_before < 0:
                 self.bytes_before = None
                 Thread(target=self.load, name="load-reader", daemon=True).start()
@@ -94,7 +100,7 @@ def read_records(batch: Buffer, header: BatchHeader, skims: bool, most: int | No
 
     **Kafka:** the iterators of `DefaultRecordBatch`, as `LogValidator` uses them.
     """
-    compiled = _compiled.for_batch(len(batch))
+    compiled = _compiled.for_batch(len(batch), header.record_count)
     if compiled is None:
         return summed(header, _plainly(batch, header, skims, most))
     return _read(compiled, batch, header, skims, compiled.NO_FACTS, most)
@@ -112,10 +118,6 @@ def records_in(batch: Buffer, header: BatchHeader, skims: bool) -> Iterator[Foun
         facts = (RecordFacts(one[0], one[1], bool(one[2])) for one in table.reshape(-1, 3).tolist())
     for place, (offset_delta, timestamp, has_key, _) in enumerate(facts):
         yield FoundRecord(place, header.base_offset + offset_delta, timestamp, has_key)
-
-
-LEAST_RECORD = 7
-"""Bytes of the shortest record: each of its fields has one."""
 
 
 def record_places(batches: bytes) -> list[list[int]] | None:
