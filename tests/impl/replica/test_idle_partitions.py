@@ -37,7 +37,7 @@ def looks(quiet: QuietCluster, monkeypatch: pytest.MonkeyPatch) -> Looks:
     return Looks(monkeypatch)
 
 
-@pytest.mark.parametrize("quiet", marked(SIZES, slow=[3_000]), indirect=True)
+@pytest.mark.parametrize("quiet", marked(SIZES, slow=[3_000], nightly=[3_000]), indirect=True)
 def test_nobody_looks_at_partitions_while_nothing_happens(quiet: QuietCluster, looks: Looks) -> None:
     """For a minute: fetches of followers, heartbeats, metadata, looks for followers that lag."""
     before = {node_id: node.shell.counts.requests["Fetch"] for node_id, node in quiet.brokers.items()}

@@ -248,7 +248,7 @@ def test_no_run_tells_this_mutant_apart(name: str) -> None:
         COOPERATIVE,
         {**MODERN, "disconnects": 1},
     ):
-        assert violations({**parameters, "mutant": name}, most=most_by_day(5_000)) == {}
+        assert violations({**parameters, "mutant": name}, most=most_by_day(2_000)) == {}
 
 
 def test_the_declared_reads_are_true() -> None:
