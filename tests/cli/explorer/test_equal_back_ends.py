@@ -24,7 +24,7 @@ from tests.limits.marks import marked
 from tests.model_check.explorer import walks
 from tests.model_check.explorer.walks import BOUNDS, walk
 
-FEW, MANY = 60, 1_000
+FEW, MANY = 30, 1_000
 STEPS = marked([FEW, MANY], nightly=[MANY])
 NODE = Path(walks.__file__).with_name("pyodide.mjs")
 SCRIPT = """
