@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from kspec.conformance.wire.cases.plain_fields import with_plain_fields
 from kspec.conformance.wire.cases.rules import Rule, deciding
 from kspec.conformance.wire.choice.cover import SelectedRun, is_told
 from kspec.conformance.wire.choice.graph import GraphStep
@@ -17,6 +18,7 @@ from kspec.conformance.wire.exchange import (
     RecordParts,
 )
 from kspec.conformance.wire.model.subject import Subject
+from kspec.impl.wire.requests import CLIENT_ID
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.mutation import Mutant, weaken
 from kspec.spec.releases.broker import BROKER_RELEASES
@@ -43,6 +45,11 @@ class Case(NamedTuple):
     steps: tuple[Exchange, ...]
 
 
+def client_id_of(name: str) -> bytes:
+    """The client id of a case's requests, so that a broker's own log names the case, too."""
+    return CLIENT_ID + b"/" + name.encode()
+
+
 def name_of(subject: Subject, step: GraphStep) -> str:
     """The name of a case, which stays the same while the last request and its kind of answer do."""
     outcome = re.sub(r"[^a-z0-9]+", "-", step.exchange.outcome.lower()).strip("-")
@@ -52,8 +59,11 @@ def name_of(subject: Subject, step: GraphStep) -> str:
 def case_of(chosen: SelectedRun, protocol: BrokerProtocol, mutants: Sequence[Mutant], name: str) -> Case:
     """A chosen run as a case; `protocol` is that of the release whose answers are expected."""
     subject, last = chosen.subject, chosen.run[-1]
+    client_id = client_id_of(name)
     steps = [step.exchange._replace(words=step.move.words) for step in chosen.run]
     steps += [step.exchange._replace(words=step.move.words, optional=True) for step in chosen.looks]
+    number = len(chosen.run)
+    steps = [with_plain_fields(one, client_id, place == number) for place, one in enumerate(steps, 1)]
     holes = frozenset(hole.name for exchange in steps for hole in holes_in(exchange))
     told = [
         mutant.name for mutant in mutants if subject.by_release and is_told(subject, chosen.steps, weaken(protocol, mutant))

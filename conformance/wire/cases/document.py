@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from kspec.conformance.wire.cases.case import Case
+from kspec.conformance.wire.cases.case import Case, client_id_of
 from kspec.conformance.wire.cases.encoding import parts_of, versions_of
 from kspec.conformance.wire.cases.freedoms import free_constraints, freedom_of
 from kspec.conformance.wire.cases.known_bugs import known_bugs_of
@@ -98,11 +98,6 @@ def _steps_of(case: Case) -> list[Json]:
     for step, _ in zip(steps, case.setup, strict=False):
         step["setup"] = True
     return steps
-
-
-def client_id_of(name: str) -> bytes:
-    """The client id of a case's requests."""
-    return CLIENT_ID + b"/" + name.encode()
 
 
 def step_of(exchange: Exchange, client_id: bytes = CLIENT_ID, waiting: Mapping[str, str] = NONE_WAITS) -> Json:

@@ -81,7 +81,8 @@ def _case(place: VersionPlace, run: SelectedRun, protocol: BrokerProtocol) -> Ca
     number = len(run.run) - 1
     last = case.steps[number]
     pinned = last._replace(request=last.request._replace(versions=Versions(place.version, place.version)))
-    needed = {hole.name for one in last.constraints for hole in holes_in(one)}
+    told = [one for one in last.constraints if _is_in(place.api, one.path, place.version)]
+    needed = {hole.name for one in told for hole in holes_in(one)}
     before = (_telling(needed, step) for step in case.steps[:number])
     lost = {name for name, path in last.kept if not _is_in(place.api, path, place.version)}
     steps = (*before, pinned, *(_without(lost, look) for look in case.steps[number + 1 :]))

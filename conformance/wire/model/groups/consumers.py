@@ -247,13 +247,16 @@ def _answered(answer: ConsumerGroupHeartbeatResponse, view: GroupView) -> Answer
         equals("member_id", str(answer.member_id)),
         equals("member_epoch", view.epoch(answer.member_epoch)),
         *assignment_told("assignment", given),
+        *((NotEmpty("heartbeat_interval_ms"),) if answer.heartbeat_interval_ms else ()),
     )
     outcome = "as before" if given is None else f"{len(given)} of {PARTITIONS} partitions"
     return Error.NONE, constraints, outcome
 
 
-def assignment_told(path: str, given: frozenset[TopicIdPartition] | None) -> tuple[Constraint, ...]:
-    """The field of an answer that has an assignment."""
+def assignment_told(
+    path: str, given: frozenset[TopicIdPartition] | None, is_described: bool = False
+) -> tuple[Constraint, ...]:
+    """The field of an answer that has an assignment. A description names its topics, too."""
     if given is None:
         return (equals(path, None),)
     inside = f"{path}.topic_partitions[0].partitions"
@@ -261,6 +264,7 @@ def assignment_told(path: str, given: frozenset[TopicIdPartition] | None) -> tup
     return (
         equals(f"{path}.topic_partitions[#]", int(bool(given))),
         *((equals(f"{path}.topic_partitions[0].topic_id", TOPIC_ID), equals(f"{inside}[#]", len(numbers))) if given else ()),
+        *((equals(f"{path}.topic_partitions[0].topic_name", TOPIC),) if given and is_described else ()),
         *(equals(f"{inside}[{place}]", number) for place, number in enumerate(numbers)),
     )
 
@@ -427,8 +431,10 @@ def _member_described(member: DescribedConsumer, view: GroupView) -> tuple[Const
         equals(f"{where}.member_id", str(member.member_id)),
         equals(f"{where}.instance_id", member.instance_id),
         equals(f"{where}.member_epoch", view.epoch(member.member_epoch)),
-        *assignment_told(f"{where}.assignment", frozenset(member.assignment)),
-        *assignment_told(f"{where}.target_assignment", frozenset(member.target)),
+        *assignment_told(f"{where}.assignment", frozenset(member.assignment), is_described=True),
+        *assignment_told(f"{where}.target_assignment", frozenset(member.target), is_described=True),
+        equals(f"{where}.subscribed_topic_names[#]", 1),
+        equals(f"{where}.subscribed_topic_names[0]", TOPIC),
         equals(f"{where}.member_type", 1),
     )
 

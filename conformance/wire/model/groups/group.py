@@ -121,7 +121,12 @@ def _join_constraints(answer: JoinGroupResponse) -> tuple[Constraint, ...]:
 def _sync_constraints(answer: SyncGroupResponse) -> tuple[Constraint, ...]:
     error = equals("error_code", answer.error.value)
     return (
-        (error, equals("assignment", answer.assignment), equals("protocol_name", answer.protocol_name))
+        (
+            error,
+            equals("assignment", answer.assignment),
+            equals("protocol_type", answer.protocol_type),
+            equals("protocol_name", answer.protocol_name),
+        )
         if answer.error == Error.NONE
         else (error,)
     )

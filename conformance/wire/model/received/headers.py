@@ -1,6 +1,6 @@
 """Batches that a broker looks at before it appends them: what their headers say, and whether the bytes are whole."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, Hole, RecordParts, equals
@@ -22,11 +22,12 @@ from kspec.spec.broker.clients.batches import (
     check_framing,
     check_received_batch,
 )
-from kspec.spec.broker.clients.records import check_records, is_skimmed
+from kspec.spec.broker.clients.records import RecordFault, RecordsChecked, check_records, is_skimmed
 from kspec.spec.broker.leader.offsets import handle_list_offsets
 from kspec.spec.broker.leader.produce import handle_produce
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.log.batch import Batch
+from kspec.spec.log.found_records import FoundRecord
 from kspec.spec.messages.fetch import Isolation
 from kspec.spec.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse, OffsetSpec
 from kspec.spec.messages.produce import ACKS_ALL
@@ -202,8 +203,8 @@ def sound_batch() -> ReceivedBatch:
     return _sound(BatchShape()).header
 
 
-def judge(sent: SentHeader, limits: BatchLimits = LIMITS) -> Error:
-    """The first error of the rules about received batches, in the order in which a broker asks them.
+def judge(sent: SentHeader, limits: BatchLimits = LIMITS) -> RecordsChecked:
+    """The first error of the rules about received batches, in the order in which a broker asks them, and refused records.
 
     What is in the batch is read from its bytes, as of the broker's clock: batches of the model are made at time 0.
     """
@@ -213,12 +214,12 @@ def judge(sent: SentHeader, limits: BatchLimits = LIMITS) -> Error:
     if error == Error.NONE:
         error = check_received_batch(sent.header, limits.max_size)
     if error != Error.NONE:
-        return error
+        return RecordsChecked(error)
     header = header_at(sent.raw)._replace(base_timestamp=NOW + sent.time)
     skims = is_skimmed(header.compression, limits.stored_codec)
     found = read_records(sent.raw, header, skims)
     aged = sent.header._replace(max_timestamp=sent.header.max_timestamp + NOW)
-    return check_records(aged, found, limits, NOW, lambda: records_in(sent.raw, header, skims)).error
+    return check_records(aged, found, limits, NOW, lambda: records_in(sent.raw, header, skims))
 
 
 def receive(name: str, words: str, make: Callable[[], SentHeader], limits: BatchLimits = LIMITS) -> Move:
@@ -228,12 +229,13 @@ def receive(name: str, words: str, make: Callable[[], SentHeader], limits: Batch
         if state.partition.local.log.end_offset > 1:
             return None
         sent = make()
-        error = judge(sent, limits)
+        error, refused = judge(sent, limits)
         knows_zstd = sent.header.codec == ZSTD and sent.version >= FIRST_VERSION_WITH_ZSTD
         versions = Versions(FIRST_VERSION_WITH_ZSTD if knows_zstd else 3, sent.version)
         request = produce(ACKS_ALL, sent.records, versions)
         if error != Error.NONE:
-            return MoveResult(state, Exchange(request, error.name, error, constraints=_says(error)))
+            constraints = (*_says(error), *(_named(refused) if error == Error.INVALID_TIMESTAMP else ()))
+            return MoveResult(state, Exchange(request, error.name, error, constraints=constraints))
         done = append(protocol, state.partition, ACKS_ALL, Batch(sent.header.record_count, payload=0))
         assert done.answer is not None, "a lone leader commits at once"
         told = stored_at(done.answer, state.partition)
@@ -249,6 +251,13 @@ def receive(name: str, words: str, make: Callable[[], SentHeader], limits: Batch
 
 def _says(error: Error) -> tuple[Constraint, ...]:
     return (equals(f"{PRODUCED}.error_code", error.value),)
+
+
+def _named(refused: Sequence[tuple[FoundRecord, RecordFault]]) -> Iterator[Constraint]:
+    """The answer names the records that are refused, each by its place in the batch."""
+    errors = f"{PRODUCED}.record_errors"
+    yield equals(f"{errors}[#]", len(refused))
+    yield from (equals(f"{errors}[{number}].batch_index", record.place) for number, (record, _) in enumerate(refused))
 
 
 def _latest() -> Move:

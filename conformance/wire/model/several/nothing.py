@@ -96,6 +96,12 @@ def _metadata(name: str, words: str, topics: Any, versions: Versions) -> Move:
         equals(f"topics[name=@{TOPIC.name}].error_code", 0),
         equals(f"topics[name=@{TOPIC.name}].partitions[#]", 1),
         equals(f"topics[name=@{TOPIC.name}].partitions[0].leader_id", Hole("broker_id")),
+        equals(f"topics[name=@{TOPIC.name}].partitions[0].replica_nodes[0]", Hole("broker_id")),
+        equals(f"topics[name=@{TOPIC.name}].partitions[0].isr_nodes[0]", Hole("broker_id")),
+        equals("brokers[#]", 1),
+        equals("controller_id", Hole("broker_id")),
+        equals("cluster_id", Hole("cluster_id")),
+        NotEmpty("brokers[node_id=@broker_id].host"),
         NotEmpty("brokers[node_id=@broker_id].port"),
     )
     return _ask(f"metadata.{name}", words, check_named_topics, request, *constraints, promise=ALL_ASKED)
@@ -121,7 +127,15 @@ def _cluster(name: str, words: str, endpoint_type: int, error: Error, versions: 
     constraints: tuple[Constraint, ...] = (equals("error_code", error.value),)
     if error == Error.NONE:
         own = "brokers[broker_id=@broker_id]"
-        constraints += (equals("cluster_id", Hole("cluster_id")), NotEmpty(f"{own}.host"), NotEmpty(f"{own}.port"))
+        constraints += (
+            equals("endpoint_type", endpoint_type),
+            equals("cluster_id", Hole("cluster_id")),
+            equals("controller_id", Hole("broker_id")),
+            equals("brokers[#]", 1),
+            NotEmpty(f"{own}.host"),
+            NotEmpty(f"{own}.port"),
+            equals(f"{own}.is_fenced", False),
+        )
     return _ask(f"cluster.{name}", words, check_endpoint_type, request, *constraints, error=error, promise=ALL_ASKED)
 
 

@@ -328,7 +328,7 @@ def _damaged() -> SentHeader:
 def _one_damaged(name: str, words: str, damaged: int, sound: int) -> Move:
     def take(protocol: BrokerProtocol, state: SeveralState) -> MoveResult | None:
         sent = _damaged()
-        error = judge(sent)
+        error = judge(sent).error
         constraints: list[Constraint] = []
         for key in _keys(PRODUCE):
             constraints.append(equals(f"{_entry(PRODUCE, TOPIC, key, damaged)}.error_code", error.value))

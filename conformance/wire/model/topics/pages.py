@@ -45,6 +45,9 @@ def _page(name: str, words: str, limit: int, goes_on: bool = False) -> Move:
             constraints += [
                 equals(f"topics[0].partitions[{number}].partition_index", partition),
                 equals(f"topics[0].partitions[{number}].error_code", 0),
+                equals(f"topics[0].partitions[{number}].leader_id", Hole("broker_id")),
+                equals(f"topics[0].partitions[{number}].replica_nodes[0]", Hole("broker_id")),
+                equals(f"topics[0].partitions[{number}].isr_nodes[0]", Hole("broker_id")),
             ]
         if last < PARTITIONS:
             constraints += [
@@ -93,6 +96,12 @@ def _missing() -> Move:
     return Move("page.missing", words, check_missing_topic, PAGES, take)
 
 
+def _looked_up() -> Exchange:
+    """The topic's id, and the broker's."""
+    known = look_up_topic()
+    return known._replace(kept=(*known.kept, ("broker_id", "brokers[0].node_id")))
+
+
 DESCRIBED = Subject(
     "pages",
     "topics that are described page by page",
@@ -109,6 +118,6 @@ DESCRIBED = Subject(
         _wrong_cursor("other", "ask for a page from a topic on that is not asked for", OTHER, 0),
         _missing(),
     ),
-    lambda state, holes: (create_topic(TOPIC, partitions=PARTITIONS), look_up_topic()),
+    lambda state, holes: (create_topic(TOPIC, partitions=PARTITIONS), _looked_up()),
     {"partitions": PARTITIONS},
 )

@@ -29,6 +29,8 @@ from kspec.spec.values import Error
 AS_SET = "a topic has the settings that it was given last, and those alone"
 RETENTION, CLEANUP, LARGEST = "retention.ms", "cleanup.policy", "max.message.bytes"
 SHOWN = (RETENTION, CLEANUP, LARGEST)
+TYPES = {RETENTION: 5, CLEANUP: 7, LARGEST: 3}
+"""A number of eight bytes, a list, a number of four. Kafka: `DescribeConfigsResponse.ConfigType`."""
 SET, DELETE, APPEND, SUBTRACT = AlterOperation.SET, AlterOperation.DELETE, AlterOperation.APPEND, AlterOperation.SUBTRACT
 NAMELESS = ""
 
@@ -123,6 +125,7 @@ def _look() -> Move:
             else:
                 constraints.append(NoneOf(f"{where}.config_source", (ConfigSource.TOPIC_CONFIG.value,)))
         constraints += [equals(f"results[0].configs[name='{key}'].read_only", False) for key in SHOWN]
+        constraints += [equals(f"results[0].configs[name='{key}'].config_type", TYPES[key]) for key in SHOWN]
         request = RequestFields("DescribeConfigs", {"resources": [asked]}, since(1))
         outcome = f"{len(own)} of its own" + ", of a topic made anew" * (state.made > 1)
         return MoveResult(state, Exchange(request, outcome, constraints=tuple(constraints), retried=UNTIL_KNOWN))

@@ -1,9 +1,9 @@
 """Topics: created, given more partitions, deleted. What the controller answers through the broker."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, NoneOf, RequestFields, equals
+from kspec.conformance.wire.exchange import AtLeast, Constraint, Exchange, NoneOf, NotEmpty, RequestFields, equals
 from kspec.conformance.wire.model.requests import WAIT_MS, since
 from kspec.conformance.wire.model.restarts import after_restart
 from kspec.conformance.wire.model.subject import Move, MoveResult, Subject
@@ -42,6 +42,7 @@ from kspec.spec.controller.topics.names import CLUSTER_METADATA, LONGEST
 from kspec.spec.messages.topics.create_partitions import CreatePartitionsRequest, MorePartitions
 from kspec.spec.messages.topics.create_topics import DEFAULT, CreateTopicsRequest, NewTopic, ReplicaAssignment
 from kspec.spec.messages.topics.delete_topics import DeleteTopicsRequest, TopicName
+from kspec.spec.messages.topics.describe_configs import ConfigSource
 from kspec.spec.metadata import (
     MetadataImage,
 )
@@ -104,9 +105,7 @@ def _create(name: str, words: str, asked: RequestedTopic) -> Move:
             ]
             if asked.name == PLAIN and state.made:
                 constraints.append(NoneOf("topics[0].topic_id", ID_HOLES[: state.made]))
-            if asked.configs:
-                reason = "a client that may see the settings gets all of them, and not null"
-                constraints.append(AtLeast("topics[0].configs[#]", len(asked.configs), reason))
+            constraints += _told_settings(dict(asked.configs))
         taken = _decided(decision, RequestFields("CreateTopics", fields), made.error, "would do", tuple(constraints))
         if decision.writes and asked.name == PLAIN:
             if state.made >= MOST_MADE:
@@ -116,6 +115,25 @@ def _create(name: str, words: str, asked: RequestedTopic) -> Move:
         return taken
 
     return Move(f"create.{name}", words, handle_create_topics, WHOLE, take)
+
+
+SHOWN = ("retention.ms", "cleanup.policy")
+
+
+def _told_settings(given: Mapping[str, str | None]) -> Iterator[Constraint]:
+    """The settings that the topic has of its own say so, and the others that they come from elsewhere."""
+    reason = "a client that may see the settings gets all of them, and not null"
+    yield AtLeast("topics[0].configs[#]", max(len(given), len(SHOWN)), reason)
+    for key in SHOWN:
+        where = f"topics[0].configs[name='{key}']"
+        if given.get(key) is not None:
+            yield equals(f"{where}.value", given[key])
+            yield equals(f"{where}.config_source", ConfigSource.TOPIC_CONFIG.value)
+        else:
+            yield NotEmpty(f"{where}.value")
+            yield NoneOf(f"{where}.config_source", (ConfigSource.TOPIC_CONFIG.value,))
+        yield equals(f"{where}.read_only", False)
+        yield equals(f"{where}.is_sensitive", False)
 
 
 def _decided(
@@ -389,10 +407,16 @@ def _delete(name: str, words: str, wanted: tuple[TopicName, ...], versions: Vers
         constraints = (
             equals("responses[#]", len(answers)),
             *(equals(f"responses[{number}].error_code", one.error.value) for number, one in enumerate(answers)),
+            *(_deleted_alone(state) if answers[0].error == Error.NONE and len(wanted) == 1 else ()),
         )
         return _decided(decision, RequestFields("DeleteTopics", fields, versions), answers[0].error, "nothing", constraints)
 
     return Move(f"delete.{name}", words, handle_delete_topics, WHOLE, take)
+
+
+def _deleted_alone(state: TopicsState) -> tuple[Constraint, ...]:
+    """The topic that is deleted is told by its name and its id, however it was asked for."""
+    return equals("responses[0].name", HOLES[PLAIN]), equals("responses[0].topic_id", state.id_hole)
 
 
 def _deletes() -> Iterator[Move]:
