@@ -6,11 +6,13 @@ With `--own MODULE` the bugs are weakenings of a module of the broker's own code
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from tests.conformance.wire.broken.own_code import weakenings_of
+from tests.conformance.wire.broken.own_code import in_order_for, weakenings_of
 from tests.conformance.wire.broken.planting import BUGS, BrokerBug
 from tests.conformance.wire.broken.results import OwnCodeScore, keep, keep_own
 from tests.conformance.wire.broken.score import cases_that_tell
+from tests.conformance.wire.targets import documents
 
 
 def main() -> int:
@@ -40,15 +42,16 @@ def main() -> int:
 
 
 def _own_code(module: str, first: int, every: int, writes: bool) -> int:
-    found = {bug.name: _told(bug) for bug in list(weakenings_of(module))[first::every]}
+    cases = in_order_for(module, documents())
+    found = {bug.name: _told(bug, cases) for bug in list(weakenings_of(module))[first::every]}
     if writes:
         keep_own(module, OwnCodeScore(every, len(found), tuple(name for name, case in found.items() if not case)))
     return _summary(found)
 
 
-def _told(bug: BrokerBug) -> str:
+def _told(bug: BrokerBug, cases: Sequence[Any] = ()) -> str:
     """The first case that tells a bug, or nothing."""
-    told = cases_that_tell(bug)
+    told = cases_that_tell(bug, cases)
     print(f"{bug.subject}: {bug.name}: {len(told)} {told[0] if told else 'MISSED'}", flush=True)
     return told[0].partition(": ")[0] if told else ""
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kspec.conformance.wire.choice.differences import MOST_PAIRS
 from tests.conformance.wire.broken.planting import BUGS
-from tests.conformance.wire.broken.results import own_code, told_bugs
+from tests.conformance.wire.broken.results import own_code, told_bugs, unseen
 from tests.conformance.wire.power.weakening import MISSED, OPEN, SAME, SEARCH_S, TOLD, WeakeningFinding
 from tests.places import DATA, DOCS
 
@@ -198,4 +198,9 @@ def _own_code() -> Iterator[str]:
         "|---|---|---|---|",
     )
     yield from (f"| `{name}` | {one.every} | {one.tried} | {one.tried - len(one.not_told)} |" for name, one in kept.items())
-    yield from ("", *(f"- `{_cell(line)}`" for one in kept.values() for line in one.not_told), "")
+    yield from ("", *(_not_told(line) for one in kept.values() for line in one.not_told), "")
+
+
+def _not_told(name: str) -> str:
+    why = unseen(name)
+    return f"- `{_cell(name)}`{': ' * bool(why)}{why}"
