@@ -92,6 +92,8 @@ CLAIMS = (
     ),
     StatedClaim("NoIllegalState", "no replica meets what its protocol excludes, and so stops for good"),
     StatedClaim("TwoEpochsHaveLeaders", "leaders have been elected in two epochs"),
+    StatedClaim("RemovedLeaderResigns", "nobody leads who knows that his removal from the voters is committed"),
+    StatedClaim("VotersHaveChanged", "a change of the voters is committed"),
     StatedClaim("RecordIsCommitted", "a record is committed that a leader was asked to append"),
     StatedClaim("TypeOk", "every value is of its type and within its bounds"),
     StatedClaim(

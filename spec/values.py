@@ -263,6 +263,8 @@ class Error(Enum):
     INVALID_REGISTRATION = 119
     TRANSACTION_ABORTABLE = 120
     INVALID_VOTER_KEY = 125
+    DUPLICATE_VOTER = 126
+    VOTER_NOT_FOUND = 127
     INVALID_REGULAR_EXPRESSION = 128
     UNEXPECTED_APPEND_OFFSET = "never leaves a broker: the leader sent records that the follower has already"
     LOG_TRUNCATION = "proposed in the first draft of KIP-320, never released"

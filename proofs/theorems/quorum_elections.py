@@ -26,6 +26,7 @@ from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochReques
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
+from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.mutation import weaken
 from kspec.spec.quorum.effects import ForgetRequests, PersistElection
 from kspec.spec.quorum.elections import on_timeout
@@ -43,7 +44,7 @@ from kspec.spec.quorum.replica import (
 )
 from kspec.spec.quorum.requests import requests_of
 from kspec.spec.quorum.rules.epochs import NOMINEES, VoterRole
-from kspec.spec.quorum.rules.voters import VoterSets, fixed_voters
+from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.rules.votes import Tally
 from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import QuorumStep

@@ -13,9 +13,11 @@ from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRespon
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochResponse
 from kspec.spec.messages.quorum.fetch import QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteResponse
+from kspec.spec.messages.quorum.voter_changes import VoterChangeResponse
+from kspec.spec.messages.quorum.voters import VoterSet
 from kspec.spec.quorum.replica import ElectionState
 from kspec.spec.step import Reply
-from kspec.spec.values import BrokerId, Epoch, Offset
+from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,32 @@ class LeaderChangeAppended:
     epoch: Epoch
     voters: frozenset[BrokerId]
     granting: frozenset[BrokerId]
+
+
+@dataclass(frozen=True, slots=True)
+class VotersAppended:
+    """Write a record of the voters at the end of the log, in the page cache. Kafka: `VotersRecord`."""
+
+    base_offset: Offset
+    epoch: Epoch
+    voters: VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsWanted:
+    """Ask a replica that is to vote for its API versions, and tell the leader (`on_versions`).
+
+    Kafka: `AddVoterHandler.buildApiVersionsRequest`.
+    """
+
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class VoterChangeEnded:
+    """Answer the request for a change of voters, at once or after it has waited."""
+
+    response: VoterChangeResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +172,15 @@ class Halt:
 
 
 QuorumAnswer: TypeAlias = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | QuorumFetchResponse
+"""Answers to other replicas."""
 
 QuorumEffect: TypeAlias = (
     PersistElection
     | LogAppended
     | LeaderChangeAppended
+    | VotersAppended
+    | VersionsWanted
+    | VoterChangeEnded
     | LogFlushed
     | LogCut
     | SnapshotWanted

@@ -23,7 +23,7 @@ from kspec.spec.quorum.refusals import check_voters_request, is_meant
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, own_key, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import truncation_offset
-from kspec.spec.quorum.rules.voters import matches
+from kspec.spec.quorum.rules.voters import matches, sets_between
 from kspec.spec.quorum.transitions import QuorumStep, fetch_timer, follow_or_wait, is_halted
 from kspec.spec.step import Reply, Send, Step
 from kspec.spec.values import (
@@ -137,7 +137,8 @@ def truncate_by(server: QuorumServer, state: QuorumReplica[LogT], end: EpochEndO
     committed = max(state.high_watermark, state.local.high_watermark)
     if not server.protocol.may_truncate(min(offset, end.end_offset), committed):
         return Step(state, (Halt(IllegalState.BELOW_HIGH_WATERMARK),))
-    return Step(state._replace(local=truncate(state.local, offset)), (LogCut(offset),))
+    voter_sets = server.protocol.sets_after_cut(state.voter_sets, offset) if state.kraft_version else state.voter_sets
+    return Step(state._replace(local=truncate(state.local, offset), voter_sets=voter_sets), (LogCut(offset),))
 
 
 def append_records(
@@ -154,7 +155,8 @@ def append_records(
     written: tuple[QuorumEffect, ...] = (LogAppended(base_offset, records),) if records else ()
     if records and server.protocol.flushes_fetched(server.may_vote or votes(server, state)):
         written = (*written, LogFlushed())
-    after = state._replace(local=appended.local)
+    found = sets_between(response.voter_sets, base_offset, appended.local.log.end_offset)
+    after = state._replace(local=appended.local, voter_sets=(*state.voter_sets, *found))
     known, told = state.high_watermark, min(response.high_watermark, appended.local.log.end_offset)
     if response.high_watermark == UNKNOWN_OFFSET or told == known:
         return Step(after, written)

@@ -1,17 +1,18 @@
 """Handlers of a leader: it appends, answers fetches, is acknowledged, and resigns."""
 
 from kspec.spec.log.algebra import LogT
-from kspec.spec.log.batch import Batches
+from kspec.spec.log.batch import Batches, count_records
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import Halt, IllegalState, LogAppended, QuorumEffect
 from kspec.spec.quorum.refusals import check_leaders_request
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, progress_of, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.snapshots import IN_PLACE, FetchPlace, place_fetch
-from kspec.spec.quorum.rules.voters import is_voter
+from kspec.spec.quorum.rules.voters import is_voter, sets_between
 from kspec.spec.quorum.rules.votes import majority_of
 from kspec.spec.quorum.transitions import (
     QuorumStep,
@@ -21,7 +22,7 @@ from kspec.spec.quorum.transitions import (
     flush_and_count,
 )
 from kspec.spec.step import Reply, Send, Step
-from kspec.spec.values import UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, Error, MonotonicMs, ReplicaKey
+from kspec.spec.values import UNDEFINED_EPOCH_END, UNKNOWN_OFFSET, Epoch, Error, MonotonicMs, Offset, ReplicaKey
 
 # ---- appending
 
@@ -76,14 +77,23 @@ def handle_fetch(
     if place != IN_PLACE:
         return Step(noted.state, (*noted.effects, _elsewhere(noted.state, place)))
     records = state.local.log.read(request.fetch.fetch_offset, server.settings.max_records)
-    return Step(noted.state, (*noted.effects, _fetch_answer(noted.state, Error.NONE, records)))
+    found = _voter_sets_among(state, request.fetch.fetch_offset, records)
+    return Step(noted.state, (*noted.effects, _fetch_answer(noted.state, Error.NONE, records, found)))
 
 
-def _fetch_answer(state: QuorumReplica[LogT], error: Error, records: Batches = ()) -> QuorumEffect:
+def _voter_sets_among(state: QuorumReplica[LogT], begin: Offset, records: Batches) -> VoterSets:
+    if state.kraft_version == 0:
+        return ()
+    return sets_between(state.voter_sets, begin, Offset(begin + count_records(records)))
+
+
+def _fetch_answer(
+    state: QuorumReplica[LogT], error: Error, records: Batches = (), voter_sets: VoterSets = ()
+) -> QuorumEffect:
     epoch, leader, _ = state.election
     if error != Error.NONE:
         return Reply(QuorumFetchResponse(error, epoch, leader))
-    return Reply(QuorumFetchResponse(error, epoch, leader, records, state.high_watermark))
+    return Reply(QuorumFetchResponse(error, epoch, leader, records, state.high_watermark, voter_sets=voter_sets))
 
 
 def _elsewhere(state: QuorumReplica[LogT], place: FetchPlace) -> QuorumEffect:
@@ -111,10 +121,16 @@ def note_fetch(
     **Kafka:** `LeaderState.updateReplicaState`. **Leaves out:** observers are forgotten after five minutes.
     """
     known = progress_of(state, request.replica)
-    fetched = known._replace(end_offset=request.fetch.fetch_offset, last_fetch_ms=now, has_acknowledged=True)
+    fetch_offset, is_observer = request.fetch.fetch_offset, not is_voter(voters_of(state), request.replica)
+    fetched = known._replace(
+        end_offset=fetch_offset,
+        last_fetch_ms=now,
+        has_acknowledged=True,
+        has_caught_up=is_observer and (known.has_caught_up or fetch_offset >= state.local.log.end_offset),
+    )
     noted = state._replace(progress=(state.progress - {known}) | {fetched})
     heard = hear(server, noted, request.replica)
-    if not is_voter(voters_of(state), request.replica):
+    if is_observer:
         return heard
     counted = count_majority(server, heard.state)
     return Step(counted.state, (*heard.effects, *counted.effects))

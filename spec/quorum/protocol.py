@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kspec.spec.log.batch import Batches
+from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
 
@@ -73,6 +74,15 @@ class QuorumProtocol:
 
     flushes_fetched: Callable[[bool], bool]
     """Whether a follower flushes what it has fetched: if it is a voter, or may become one."""
+
+    may_change_voters: Callable[[bool, bool], bool]
+    """Whether a leader may change the voters: if a record of its epoch is committed, and if the last change is."""
+
+    sets_after_cut: Callable[[VoterSets, Offset], VoterSets]
+    """The voter sets of a log that has been cut: those before, and its end."""
+
+    resigns_when_removed: Callable[[bool], bool]
+    """Whether a leader resigns when its removal is committed: if somebody still waits for that or not."""
 
     flushes_first: bool
     """Whether a leader flushes its log before it counts itself, and so before it commits if it is alone."""

@@ -7,10 +7,11 @@ from kspec.spec.log.algebra import LogT
 from kspec.spec.log.local_log import LocalLog
 from kspec.spec.messages.fetch import NO_LIMIT
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
+from kspec.spec.messages.quorum.voters import VoterSet, VoterSets
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import FIRST_EPOCH
-from kspec.spec.quorum.rules.voters import VoterSet, VoterSets, is_voter, matches
+from kspec.spec.quorum.rules.voters import is_voter, matches
 from kspec.spec.quorum.rules.votes import NO_TALLY, Tally
 from kspec.spec.values import (
     NO_DIRECTORY,
@@ -65,13 +66,29 @@ NO_ELECTION = ElectionState()
 class ReplicaProgress(NamedTuple):
     """A leader's knowledge of another replica. Kafka: `LeaderState.ReplicaState`.
 
-    `end_offset`: of the replica's log, by its last fetch; `last_fetch_ms`: when that was.
+    `end_offset`: of the replica's log, by its last fetch; `last_fetch_ms`: when that was; `has_caught_up`, of one that
+    does not vote: it has once fetched from the leader's end.
     """
 
     replica: ReplicaKey
     end_offset: Offset = UNKNOWN_OFFSET
     last_fetch_ms: MonotonicMs = MonotonicMs(0)
     has_acknowledged: bool = False
+    has_caught_up: bool = False
+
+
+class VoterChange(NamedTuple):
+    """A change of the voters that is asked for. Kafka: `AddVoterHandlerState`, `RemoveVoterHandlerState`.
+
+    `voter`: who is to vote, `NO_REPLICA` where somebody is to vote no more; `offset`: of the record of the change, which is
+    unknown while the new voter is asked for its versions.
+    """
+
+    voter: ReplicaKey = NO_REPLICA
+    offset: Offset = UNKNOWN_OFFSET
+
+
+NO_CHANGE = VoterChange()
 
 
 class QuorumReplica(NamedTuple, Generic[LogT]):
@@ -87,6 +104,8 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     - `tally`, of one that asks for votes;
     - of a leader: where its epoch starts, the progress of others, and who has fetched since its timer was started;
     - of one that has resigned: voters that have not acknowledged it, and who is to follow, in this order;
+    - of a leader: the change of voters that is asked for, `NO_CHANGE` if none is;
+    - `kraft_version`: by the log; from 1 on the voter sets are in the log, too, and may be changed;
     - `snapshot`: that with which the log begins, `NO_SNAPSHOT` if it begins with its first record.
     """
 
@@ -105,6 +124,8 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     unacknowledged: frozenset[BrokerId] = frozenset()
     successors: tuple[ReplicaKey, ...] = ()
     snapshot: SnapshotId = NO_SNAPSHOT
+    change: VoterChange = NO_CHANGE
+    kraft_version: int = 0
 
 
 def own_key(server: QuorumServer, state: QuorumReplica[LogT]) -> ReplicaKey:

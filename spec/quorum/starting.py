@@ -3,11 +3,12 @@
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.local_log import LocalLog
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
+from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.quorum.effects import Halt, IllegalState, PersistElection
 from kspec.spec.quorum.replica import ElectionState, QuorumReplica, QuorumServer, own_key, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import last_epoch_of
-from kspec.spec.quorum.rules.voters import VoterSets, ids_of
+from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.quorum.transitions import (
     QuorumStep,
     become_follower,
@@ -30,9 +31,10 @@ def start(
     directory: DirectoryId,
     voter_sets: VoterSets,
     snapshot: SnapshotId = NO_SNAPSHOT,
+    kraft_version: int = 0,
 ) -> QuorumStep[LogT]:
-    """The replica as it starts: from its log, the stored election, the id of its directory, the voter sets of its log, and
-    the snapshot with which that begins.
+    """The replica as it starts: from its log, the stored election, the id of its directory, the voter sets of its log, the
+    snapshot with which that begins, and the version of KRaft.
 
     An election that is older than the log counts for nothing. The only voter leads at once, in the next epoch.
 
@@ -41,7 +43,9 @@ def start(
     last_epoch = last_epoch_of(log)
     stored = ElectionState(last_epoch) if election.epoch < last_epoch else election
     committed = max(log.start_offset, snapshot.end_offset)
-    state = QuorumReplica(LocalLog(log, committed), voter_sets, directory, stored, snapshot=snapshot)
+    state = QuorumReplica(
+        LocalLog(log, committed), voter_sets, directory, stored, snapshot=snapshot, kraft_version=kraft_version
+    )
     step = _restored(server, state)
     stands = step.state.role in (VoterRole.UNATTACHED, VoterRole.FOLLOWER, VoterRole.RESIGNED)
     if stands and votes(server, state) and len(voters_of(state)) == 1:

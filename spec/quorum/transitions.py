@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from kspec.spec.log.algebra import LogT
 from kspec.spec.log.batch import Batch
+from kspec.spec.messages.quorum.voter_changes import VoterChangeResponse
+from kspec.spec.messages.quorum.voters import VoterSet, VoterSetEntry
 from kspec.spec.quorum.effects import (
     FailWaiting,
     ForgetRequests,
@@ -19,8 +21,11 @@ from kspec.spec.quorum.effects import (
     QuorumEffect,
     QuorumTimer,
     StartTimer,
+    VoterChangeEnded,
+    VotersAppended,
 )
 from kspec.spec.quorum.replica import (
+    NO_CHANGE,
     ElectionState,
     QuorumReplica,
     QuorumServer,
@@ -35,12 +40,18 @@ from kspec.spec.quorum.rules.replication import majority_offset
 from kspec.spec.quorum.rules.voters import ids_of, matches
 from kspec.spec.quorum.rules.votes import NO_TALLY, Tally, is_elected, is_rejected
 from kspec.spec.step import Step
-from kspec.spec.values import NO_LEADER, NO_REPLICA, UNKNOWN_OFFSET, BrokerId, Epoch, Offset, next_epoch
+from kspec.spec.values import NO_LEADER, NO_REPLICA, UNKNOWN_OFFSET, BrokerId, Epoch, Error, Offset, next_epoch
 
 QuorumStep: TypeAlias = Step[QuorumReplica[LogT], QuorumEffect]
 
 LEADER_CHANGE = Batch(1)
 """The first record of an epoch: who leads. A model does not look into it. Kafka: `LeaderChangeMessage`."""
+
+VOTERS = Batch(1)
+"""A record of the voters. A model does not look into it. Kafka: `VotersRecord`."""
+
+VERSION_AND_VOTERS = Batch(2)
+"""The version of KRaft, and the voters, as the first leader writes them. Kafka: `KRaftVersionRecord`, `VotersRecord`."""
 
 
 def election_timer(server: QuorumServer) -> StartTimer:
@@ -78,6 +89,7 @@ def in_role(state: QuorumReplica[LogT], role: VoterRole, election: ElectionState
         heard_from=frozenset(),
         unacknowledged=frozenset(),
         successors=(),
+        change=NO_CHANGE,
     )
 
 
@@ -167,18 +179,43 @@ def become_leader(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumSte
     """
     epoch, log = state.election.epoch, state.local.log
     election = ElectionState(epoch, server.self_id)
+    first = (LEADER_CHANGE.in_epoch(epoch),)
     others = frozenset(ReplicaProgress(voter) for voter in voters_of(state) if voter.id != server.self_id)
     leading = in_role(state, VoterRole.LEADER, election)._replace(
         reaches_leader=True,
         epoch_start=log.end_offset,
         progress=others,
         high_watermark=server.protocol.first_high_watermark(state.high_watermark),
-        local=state.local._replace(log=log.open_epoch(epoch).append((LEADER_CHANGE.in_epoch(epoch),))),
+        local=state.local._replace(log=log.open_epoch(epoch).append(first)),
     )
     appended = LeaderChangeAppended(log.end_offset, epoch, state.tally.voters, state.tally.granted)
-    committed = flush_and_count(server, leading)
-    before = (PersistElection(election), ForgetRequests(), check_quorum_timer(server), appended)
+    written = write_first_voters(leading)
+    committed = flush_and_count(server, written.state)
+    before = (PersistElection(election), ForgetRequests(), check_quorum_timer(server), appended, *written.effects)
     return Step(committed.state, (*before, *committed.effects))
+
+
+def write_first_voters(state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
+    """The leader, which writes the voters into the log if only the snapshot of its first start has them.
+
+    **Kafka:** `LeaderState.appendStartOfEpochControlRecords`. **Leaves out:** it writes them, too, if its own addresses have
+    changed; and all records are in the batch of the leader change.
+    """
+    if state.kraft_version == 0 or state.voter_sets[-1].offset != UNKNOWN_OFFSET:
+        return Step(state)
+    return write_voters(state, voters_of(state), VERSION_AND_VOTERS)
+
+
+def write_voters(state: QuorumReplica[LogT], voters: VoterSet, batch: Batch = VOTERS) -> QuorumStep[LogT]:
+    """The leader with a record of voters at the end of its log: they count at once, committed or not.
+
+    **Kafka:** `LeaderState.appendVotersRecord`, `KRaftControlRecordStateMachine.updateState`.
+    """
+    log, epoch = state.local.log, state.election.epoch
+    entry = VoterSetEntry(Offset(log.end_offset + batch.record_count - 1), voters)
+    local = state.local._replace(log=log.append((batch.in_epoch(epoch),)))
+    after = state._replace(local=local, voter_sets=(*state.voter_sets, entry))
+    return Step(after, (VotersAppended(log.end_offset, epoch, voters),))
 
 
 def become_resigned(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
@@ -225,7 +262,26 @@ def count_majority(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumSt
     if offset == UNKNOWN_OFFSET or not is_news or not server.protocol.commits(offset, state.epoch_start):
         return Step(state)
     local = state.local._replace(high_watermark=max(state.local.high_watermark, offset))
-    return Step(state._replace(high_watermark=offset, local=local), (LogCommitted(offset),))
+    committed = state._replace(high_watermark=offset, local=local)
+    ended = end_change_if_committed(server, committed)
+    return Step(ended.state, (LogCommitted(offset), *ended.effects))
+
+
+def end_change_if_committed(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
+    """The leader after more is committed: it answers who has asked for a change of voters, and resigns if it is removed.
+
+    **Kafka:** `AddVoterHandler.highWatermarkUpdated`, `RemoveVoterHandler.highWatermarkUpdated`.
+    """
+    offset = state.change.offset
+    is_answered = offset != UNKNOWN_OFFSET and state.high_watermark > offset
+    is_removal = state.change.voter == NO_REPLICA
+    ended: tuple[QuorumEffect, ...] = (VoterChangeEnded(VoterChangeResponse(Error.NONE)),) if is_answered else ()
+    after = state._replace(change=NO_CHANGE) if is_answered else state
+    is_removed = not votes(server, state) and state.high_watermark > state.voter_sets[-1].offset
+    if not is_removed or not server.protocol.resigns_when_removed(is_answered and is_removal):
+        return Step(after, ended)
+    resigning = become_resigned(server, after)
+    return Step(resigning.state, (*ended, *resigning.effects))
 
 
 def _ends(server: QuorumServer, state: QuorumReplica[LogT]) -> tuple[Offset, ...]:

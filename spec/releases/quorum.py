@@ -9,7 +9,7 @@ from dataclasses import replace
 from kspec.spec.broker.rules.divergence import count_unless_diverging
 from kspec.spec.broker.rules.fetcher import take_all, take_up_to_epoch
 from kspec.spec.quorum.protocol import QuorumProtocol
-from kspec.spec.quorum.rules import epochs, replication, votes
+from kspec.spec.quorum.rules import epochs, replication, voters, votes
 
 QUORUM_2_8 = QuorumProtocol(
     name="2.8",
@@ -32,6 +32,9 @@ QUORUM_2_8 = QuorumProtocol(
     may_truncate=replication.may_truncate,
     takes_records=take_all,
     flushes_fetched=replication.flushes_if_voter,
+    may_change_voters=voters.may_change_voters,
+    sets_after_cut=voters.sets_below,
+    resigns_when_removed=voters.resigns_if_still_asked,
     flushes_first=False,
 )
 """2.8 to 3.6: a candidate at once, and a leader that nobody fetches from leads on."""
@@ -57,9 +60,15 @@ QUORUM_4_1 = replace(QUORUM_4_0, name="4.1", takes_records=take_up_to_epoch)
 QUORUM_4_2 = replace(QUORUM_4_1, name="4.2", needs_begin=epochs.needs_begin_when_silent)
 """4.2 to 4.4: a leader says that it leads to those that do not fetch."""
 
-QUORUM_NEXT = replace(QUORUM_4_2, name="next", flushes_first=True, role_after_restart=epochs.follower_if_it_knew_who_led)
-"""The newest with known defects repaired: a leader that is alone commits nothing that a power failure may take, and a
-replica that starts again follows the leader that it knew, though it had voted for itself."""
+QUORUM_NEXT = replace(
+    QUORUM_4_2,
+    name="next",
+    flushes_first=True,
+    role_after_restart=epochs.follower_if_it_knew_who_led,
+    resigns_when_removed=voters.resigns_in_any_case,
+)
+"""The newest with known defects repaired: a leader that is alone commits nothing that a power failure may take, a replica
+that starts again follows the leader that it knew, though it had voted for itself, and a leader that is removed resigns."""
 
 QUORUM_RELEASES: tuple[QuorumProtocol, ...] = tuple(
     release for name, release in vars().items() if name.startswith("QUORUM_")

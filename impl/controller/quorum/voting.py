@@ -37,6 +37,9 @@ from kspec.spec.quorum.effects import (
     QuorumTimer,
     SnapshotWanted,
     StartTimer,
+    VersionsWanted,
+    VoterChangeEnded,
+    VotersAppended,
 )
 from kspec.spec.quorum.elections import on_timeout
 from kspec.spec.quorum.following import after_own_snapshot, on_snapshot, on_snapshot_piece
@@ -56,6 +59,8 @@ LOG = logging.getLogger("kspec.controller")
 WAIT_MS = 500
 """The time that a fetch of the log waits for news. Kafka: `KafkaRaftClient.MAX_FETCH_WAIT_MS`."""
 
+
+ITS_VERSION = "the voters of kraft.version 0 are not changed"
 
 NOT_WRITTEN, HALTED = "the metadata log cannot be written", "the quorum has come to what its protocol excludes"
 
@@ -274,6 +279,8 @@ class MetadataVoter:
                     self._under_way.clear()
                 case StartTimer(timer, ms, spread_ms):
                     self._start_timer(timer, now.after(ms + (self._random.randrange(spread_ms) if spread_ms else 0)))
+                case VotersAppended() | VersionsWanted() | VoterChangeEnded():
+                    raise AssertionError(ITS_VERSION)
                 case Halt(reason):
                     raise QuorumHaltError(f"voter {self.server.self_id} has met {reason.value}")
                 case _:

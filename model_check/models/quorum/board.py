@@ -18,6 +18,7 @@ from kspec.model_check.models.quorum.values import (
 from kspec.model_check.traces.encode import in_words
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.fetch import NO_LIMIT
+from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.mutation import weaken
 from kspec.spec.quorum.effects import (
     ForgetRequests,
@@ -29,10 +30,18 @@ from kspec.spec.quorum.effects import (
     QuorumEffect,
 )
 from kspec.spec.quorum.protocol import QuorumProtocol
-from kspec.spec.quorum.replica import NO_ELECTION, QuorumReplica, QuorumServer, QuorumSettings, own_key, voters_of
+from kspec.spec.quorum.replica import (
+    NO_ELECTION,
+    ElectionState,
+    QuorumReplica,
+    QuorumServer,
+    QuorumSettings,
+    own_key,
+    voters_of,
+)
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.quorum.rules.voters import VoterSets, fixed_voters, ids_of
+from kspec.spec.quorum.rules.voters import fixed_voters, ids_of
 from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
@@ -45,7 +54,16 @@ NOW = MonotonicMs(1_000_000)
 
 LONG_AGO = MonotonicMs(0)
 
-BUDGETS = ("restarts", "power_losses", "wipes", "resignations", "lost_answers", "late_requests", "late_answers")
+BUDGETS = (
+    "restarts",
+    "power_losses",
+    "wipes",
+    "resignations",
+    "lost_answers",
+    "late_requests",
+    "late_answers",
+    "voter_changes",
+)
 
 
 def directory_of(life: int) -> DirectoryId:
@@ -80,7 +98,9 @@ class Board:
         settings = QuorumSettings(max_records=parameters["answer_size"] or NO_LIMIT)
         self.servers = {one: QuorumServer(protocol_of(parameters), settings, one) for one in self.ids}
         first = NO_DIRECTORY if parameters["without_directories"] else directory_of(1)
-        self.voter_sets: VoterSets = fixed_voters(frozenset(ReplicaKey(one, first) for one in self.ids))
+        voters = self.ids[: parameters["voters"] or len(self.ids)]
+        self.voter_sets: VoterSets = fixed_voters(frozenset(ReplicaKey(one, first) for one in voters))
+        self.kraft_version = 1 if parameters["voter_changes"] else 0
         self.slots = self._slots()
 
     def _slots(self) -> Slots:
@@ -112,12 +132,20 @@ class Board:
 
     def first_start(self, one: BrokerId) -> StepOutcome:
         """A server that starts with an empty disk. One that is alone leads at once, and commits its first record."""
-        return self.started(one, EMPTY_LOG, directory_of(1), NO_ELECTION, Offset(0))
+        return self.started(one, EMPTY_LOG, directory_of(1), NO_ELECTION, Offset(0), self.voter_sets)
 
-    def started(self, one: BrokerId, log: RecordLog, directory: DirectoryId, election: Any, flushed: Offset) -> StepOutcome:
+    def started(
+        self,
+        one: BrokerId,
+        log: RecordLog,
+        directory: DirectoryId,
+        election: ElectionState,
+        flushed: Offset,
+        voter_sets: VoterSets,
+    ) -> StepOutcome:
         """The server as it starts, from what is on its disk."""
-        step = start(self.servers[one], log, election, directory, self.voter_sets)
-        blank = QuorumReplica(step.state.local, self.voter_sets, directory, election)
+        step = start(self.servers[one], log, election, directory, voter_sets, kraft_version=self.kraft_version)
+        blank = QuorumReplica(step.state.local, voter_sets, directory, election)
         return self.taken(one, VoterServer(blank, flushed), step)
 
     def taken(self, one: BrokerId, before: VoterServer, step: QuorumStep[RecordLog]) -> StepOutcome:
@@ -204,7 +232,7 @@ def settled(server: QuorumServer, state: QuorumReplica[RecordLog]) -> QuorumRepl
     known = frozenset(
         one._replace(last_fetch_ms=LONG_AGO, has_acknowledged=one.has_acknowledged and asks_until_acknowledged)
         for one in state.progress
-        if one.replica in voters_of(state)
+        if one.replica in voters_of(state) or (state.kraft_version > 0 and one.has_caught_up)
     )
     others = ids_of(voters_of(state)) - {server.self_id} if state.role == VoterRole.RESIGNED else frozenset()
     return state._replace(progress=known, heard_from=frozenset(), unacknowledged=others, successors=())

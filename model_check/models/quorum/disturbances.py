@@ -8,13 +8,22 @@ from kspec.model_check.models.quorum.board import NOW, Board, directory_of
 from kspec.model_check.models.quorum.exchanges import answered, handled, kind_of, request_to
 from kspec.model_check.models.quorum.values import StepOutcome, VoterServer
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
-from kspec.spec.quorum.effects import LogCommitted, LogFlushed
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest
+from kspec.spec.quorum.effects import LogCommitted, LogFlushed, VotersAppended
 from kspec.spec.quorum.elections import on_timeout
 from kspec.spec.quorum.leading import append, on_resignation
-from kspec.spec.quorum.replica import NO_ELECTION
+from kspec.spec.quorum.reconfiguration import (
+    handle_add_voter,
+    handle_remove_voter,
+    on_versions,
+    on_voter_change_timeout,
+)
+from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, own_key, voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.voters import sets_below
+from kspec.spec.quorum.transitions import VERSION_AND_VOTERS, QuorumStep
 from kspec.spec.step import Send, Step
-from kspec.spec.values import NO_EPOCH, BrokerId, Offset, Record
+from kspec.spec.values import NO_EPOCH, NO_REPLICA, BrokerId, Error, Offset, Record
 
 Outcomes = tuple[StepOutcome, ...]
 
@@ -22,13 +31,20 @@ Outcomes = tuple[StepOutcome, ...]
 def add_disturbances(board: Board) -> None:
     """Add what happens on one server."""
     parameters = board.parameters
-    longest = parameters["max_epoch"] + parameters["records"]
+    of_first_leaders = VERSION_AND_VOTERS.record_count * parameters["max_epoch"] if board.kraft_version else 0
+    longest = parameters["max_epoch"] + of_first_leaders + parameters["records"] + parameters["voter_changes"]
     for one in board.ids:
         _add_timeout(board, one)
         if parameters["records"]:
             _add_append(board, one)
         if parameters["resignations"]:
             _add_resignation(board, one)
+        if parameters["voter_changes"]:
+            _add_change_timeout(board, one)
+            for other in board.ids:
+                _add_removal(board, one, other)
+                if other != one:
+                    _add_addition(board, one, other)
         if parameters["restarts"]:
             _add_restart(board, one)
         if parameters["wipes"]:
@@ -94,6 +110,50 @@ def _records(board: Board, leader: VoterServer, left: int) -> tuple[Record, ...]
     return (Record(board.parameters["records"] - left, leader.replica.election.epoch),)
 
 
+# ---- changes of the voters
+
+
+def _add_addition(board: Board, one: BrokerId, other: BrokerId) -> None:
+    """A leader is asked to add a voter. **Leaves out:** the time in which the new voter tells its versions."""
+    servers, arguments = board.slots.server, {"server": one, "voter": other}
+
+    def outcome(leader: VoterServer, new: VoterServer) -> Outcomes | None:
+        voter = own_key(board.servers[other], new.replica)
+        asked = handle_add_voter(board.servers[one], leader.replica, AddVoterRequest(voter), NOW)
+        return _changed(board, one, leader, on_versions(board.servers[one], asked.state, Error.NONE, True, NOW))
+
+    after = board.outcomes("AddVoter", arguments, outcome, servers[one], servers[other])
+    board.add("AddVoter", arguments, after, (one,), [Note(one, f"adds voter {other}")], spends="voter_changes")
+
+
+def _add_removal(board: Board, one: BrokerId, other: BrokerId) -> None:
+    """A leader is asked to remove a voter, which it may be itself."""
+    arguments = {"server": one, "voter": other}
+
+    def outcome(leader: VoterServer) -> Outcomes | None:
+        voter = next((key for key in voters_of(leader.replica) if key.id == other), NO_REPLICA)
+        asked = handle_remove_voter(board.servers[one], leader.replica, RemoveVoterRequest(voter), NOW)
+        return _changed(board, one, leader, asked)
+
+    after = board.outcomes("RemoveVoter", arguments, outcome, board.slots.server[one])
+    board.add("RemoveVoter", arguments, after, (one,), [Note(one, f"removes voter {other}")], spends="voter_changes")
+
+
+def _changed(board: Board, one: BrokerId, before: VoterServer, step: QuorumStep[RecordLog]) -> Outcomes | None:
+    """The outcome if the leader has written new voters."""
+    is_written = any(isinstance(effect, VotersAppended) for effect in step.effects)
+    return (board.taken(one, before, step),) if is_written and before.halted is None else None
+
+
+def _add_change_timeout(board: Board, one: BrokerId) -> None:
+    def time_out(server: VoterServer) -> StepOutcome | None:
+        if server.replica.change == NO_CHANGE:
+            return None
+        return board.taken(one, server, on_voter_change_timeout(board.servers[one], server.replica, NOW))
+
+    _add(board, "VoterChangeTimesOut", one, "waits no longer for its change of voters", time_out)
+
+
 # ---- stopping and starting
 
 
@@ -104,8 +164,8 @@ def _on_disk(log: RecordLog, kept: Offset) -> RecordLog:
 
 def _again(board: Board, one: BrokerId, server: VoterServer, kept: Offset) -> StepOutcome:
     replica, flushed = server.replica, min(server.flushed, kept)
-    log = _on_disk(replica.local.log, kept)
-    return board.started(one, log, replica.directory, replica.election, flushed)._replace(forgets=True)
+    log, voter_sets = _on_disk(replica.local.log, kept), sets_below(replica.voter_sets, kept)
+    return board.started(one, log, replica.directory, replica.election, flushed, voter_sets)._replace(forgets=True)
 
 
 def _add_restart(board: Board, one: BrokerId) -> None:
@@ -173,7 +233,7 @@ def _add_power_loss_after_answer(board: Board, one: BrokerId, other: BrokerId) -
 def _add_wipe(board: Board, one: BrokerId) -> None:
     def wipe(server: VoterServer) -> StepOutcome:
         life = server.replica.directory[0] + 1
-        started = board.started(one, EMPTY_LOG, directory_of(life), NO_ELECTION, Offset(0))
+        started = board.started(one, EMPTY_LOG, directory_of(life), NO_ELECTION, Offset(0), board.voter_sets)
         return started._replace(forgets=True)
 
     _add(board, "LoseDisk", one, "starts again with an empty disk", wipe, spends="wipes")

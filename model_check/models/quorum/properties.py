@@ -1,5 +1,6 @@
 """The claims about the quorum, as properties of the model."""
 
+from functools import partial
 from itertools import combinations
 
 from kspec.model_check.core.model import when
@@ -7,7 +8,9 @@ from kspec.model_check.models.quorum.board import Board
 from kspec.model_check.models.quorum.values import CommittedLog, ElectedLeader, VoterServer
 from kspec.spec.claims import claim
 from kspec.spec.log.record_log import RecordLog
+from kspec.spec.quorum.replica import QuorumServer, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.voters import sets_below
 from kspec.spec.values import NO_VALUE, UNKNOWN_OFFSET, Offset
 
 Elected = frozenset[ElectedLeader]
@@ -62,6 +65,19 @@ def add_properties(board: Board) -> None:
         claim("TwoEpochsHaveLeaders", "quorum"),
     )
     model.sometimes("RecordIsCommitted", [when(has_record, slots.committed)], claim("RecordIsCommitted", "quorum"))
+    if board.kraft_version:
+        voting = list(zip(board.servers.values(), servers, strict=True))
+        model.always(
+            "RemovedLeaderResigns",
+            [when(partial(has_resigned_if_removed, server), slot) for server, slot in voting],
+            claim("RemovedLeaderResigns", "quorum"),
+            "VotersHaveChanged",
+        )
+        model.sometimes(
+            "VotersHaveChanged",
+            [when(partial(knows_other_voters, server), slot) for server, slot in voting],
+            claim("VotersHaveChanged", "quorum"),
+        )
 
 
 def is_one_each(elected: Elected) -> bool:
@@ -70,9 +86,11 @@ def is_one_each(elected: Elected) -> bool:
 
 
 def match_in_epochs(one: VoterServer, other: VoterServer) -> bool:
-    """Whether two logs agree up to the last record of one epoch at one offset."""
-    first, second = one.replica.local.log, other.replica.local.log
-    return _last_common(first, second) <= first.agreement_end(second)
+    """Whether two logs agree up to the last record of one epoch at one offset, and on the voters, too."""
+    first, second = one.replica, other.replica
+    common = Offset(_last_common(first.local.log, second.local.log))
+    agree = sets_below(first.voter_sets, common) == sets_below(second.voter_sets, common)
+    return agree and common <= first.local.log.agreement_end(second.local.log)
 
 
 def _last_common(first: RecordLog, second: RecordLog) -> int:
@@ -99,6 +117,19 @@ def knows_committed(server: VoterServer, elected: Elected, committed: CommittedL
     """Whether the newest leader's high watermark, once it has one, is not below what was ever committed."""
     known = server.replica.high_watermark
     return not is_newest_leader(server, elected) or known == UNKNOWN_OFFSET or known >= len(committed.records)
+
+
+def has_resigned_if_removed(server: QuorumServer, state: VoterServer) -> bool:
+    """Whether a server does not lead that knows its own removal to be committed."""
+    replica = state.replica
+    is_removed = not votes(server, replica) and replica.high_watermark > replica.voter_sets[-1].offset
+    return replica.role != VoterRole.LEADER or not is_removed
+
+
+def knows_other_voters(server: QuorumServer, state: VoterServer) -> bool:
+    """Whether a server knows a change of the voters to be committed."""
+    sets, known = state.replica.voter_sets, state.replica.high_watermark
+    return any(entry.voters != sets[0].voters and entry.offset < known for entry in sets)
 
 
 def has_record(committed: CommittedLog) -> bool:

@@ -6,8 +6,10 @@ from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochReques
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest
 from kspec.spec.messages.quorum.vote import VoteRequest
+from kspec.spec.quorum.replica import voters_of
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.quorum.rules.epochs import NOMINEES, VoterRole
+from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.values import NO_LEADER, NO_REPLICA, UNKNOWN_OFFSET, ReplicaKey
 
 FIRST_LIFE = 1
@@ -39,6 +41,8 @@ def _(server: VoterServer) -> str:
         parts.append(f"has votes of {in_words(replica.tally.granted)}")
         if replica.tally.rejected:
             parts.append(f"refused by {in_words(replica.tally.rejected)}")
+    if replica.kraft_version:
+        parts.append(f"voters {in_words(ids_of(voters_of(replica)))}")
     parts.append(f"log {in_words(replica.local.log)}")
     if server.flushed < replica.local.log.end_offset:
         parts.append(f"flushed to {server.flushed}")

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kspec.spec.log.batch import Batches
 from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.values import (
     NO_EPOCH,
     NO_LEADER,
@@ -53,7 +54,7 @@ class QuorumFetchResponse:
     """The answer to a fetch of the metadata log. Kafka: `FetchResponseData.PartitionData`.
 
     `diverging`: the end to which the follower has to truncate first, undefined if it does not. `snapshot`: the one that it
-    has to fetch first, as the records that it asks for are no longer kept.
+    has to fetch first, as the records that it asks for are no longer kept. `voter_sets`: those that are among the records.
     """
 
     error: Error
@@ -63,3 +64,4 @@ class QuorumFetchResponse:
     high_watermark: Offset = UNKNOWN_OFFSET
     diverging: EpochEndOffset = UNDEFINED_EPOCH_END
     snapshot: SnapshotId = NO_SNAPSHOT
+    voter_sets: VoterSets = ()

@@ -1,30 +1,63 @@
 """Voter sets: who votes, and since where in the log."""
 
-from typing import NamedTuple, TypeAlias
-
+from kspec.spec.messages.quorum.voters import VoterSet, VoterSetEntry, VoterSets
 from kspec.spec.values import NO_DIRECTORY, UNKNOWN_OFFSET, BrokerId, Offset, ReplicaKey
-
-VoterSet: TypeAlias = frozenset[ReplicaKey]
-"""Voters, one for each id. Kafka: `VoterSet`. **Leaves out:** their addresses, and which versions they support."""
-
-
-class VoterSetEntry(NamedTuple):
-    """A voter set, and the offset of its record; `UNKNOWN_OFFSET` for that of the configuration.
-
-    Kafka: `LogHistory.Entry`.
-    """
-
-    offset: Offset
-    voters: VoterSet
-
-
-VoterSets: TypeAlias = tuple[VoterSetEntry, ...]
-"""The voter sets in a log, in the order of their offsets. Kafka: `VoterSetHistory`."""
 
 
 def fixed_voters(voters: VoterSet) -> VoterSets:
     """The voter set of the configuration. **Kafka:** `VoterSetHistory` of `kraft.version` 0."""
     return (VoterSetEntry(UNKNOWN_OFFSET, voters),)
+
+
+def sets_below(voter_sets: VoterSets, end_offset: Offset) -> VoterSets:
+    """The voter sets of a log that ends at an offset: those before the cut; the first one is not of the log, and stays.
+
+    **Kafka:** `KRaftControlRecordStateMachine.truncateNewEntries`, `VoterSetHistory.truncateNewEntries`.
+    """
+    return tuple(entry for entry in voter_sets if entry.offset < end_offset)
+
+
+def sets_between(voter_sets: VoterSets, begin: Offset, end: Offset) -> VoterSets:
+    """The voter sets whose records are at these offsets."""
+    return tuple(entry for entry in voter_sets if begin <= entry.offset < end)
+
+
+def with_voter(voters: VoterSet, voter: ReplicaKey) -> VoterSet | None:
+    """The voters and one more; none if its server votes already. **Kafka:** `VoterSet.addVoter`."""
+    return None if voter.id in ids_of(voters) else voters | {voter}
+
+
+def without_voter(voters: VoterSet, voter: ReplicaKey) -> VoterSet | None:
+    """The voters but one; none if it does not vote, with this directory, or votes alone.
+
+    **Kafka:** `VoterSet.removeVoter`.
+    """
+    return voters - {voter} if voter in voters and len(voters) > 1 else None
+
+
+def may_change_voters(committed_in_epoch: bool, last_is_committed: bool) -> bool:
+    """Whether a leader may change the voters: once a record of its own epoch is committed, and the last change is.
+
+    So each voter set shares a voter of each majority with the one before, also with one that another leader has written.
+
+    **Kafka:** `AddVoterHandler.handleAddVoterRequest`, `RemoveVoterHandler.handleRemoveVoterRequest`.
+    """
+    return committed_in_epoch and last_is_committed
+
+
+def resigns_if_still_asked(is_asked: bool) -> bool:
+    """Whether a leader resigns when it learns that its own removal is committed: if the request for it still waits.
+
+    One that has timed out is forgotten, and the leader leads on, though it does not vote.
+
+    **Kafka:** `RemoveVoterHandler.highWatermarkUpdated`.
+    """
+    return is_asked
+
+
+def resigns_in_any_case(is_asked: bool) -> bool:
+    """Whether a leader resigns when it learns that its own removal is committed: whoever still waits for it."""
+    return True
 
 
 def matches(known: ReplicaKey, replica: ReplicaKey) -> bool:

@@ -1,6 +1,7 @@
 """Mutants of the quorum of controllers: one rule weakened, to show that the rule is needed."""
 
 from kspec.spec.broker.rules.divergence import count_every_fetch
+from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.mutation import Mutant
 from kspec.spec.quorum.rules import epochs, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
@@ -77,6 +78,21 @@ def never_flushes(may_be_voter: bool) -> bool:
     return False
 
 
+def changes_while_changing(committed_in_epoch: bool, last_is_committed: bool) -> bool:
+    """A leader changes the voters again before the last change is committed."""
+    return committed_in_epoch
+
+
+def changes_before_own_record(committed_in_epoch: bool, last_is_committed: bool) -> bool:
+    """A leader changes the voters before anything of its own epoch is committed."""
+    return last_is_committed or not committed_in_epoch
+
+
+def keeps_cut_sets(voter_sets: VoterSets, end_offset: Offset) -> VoterSets:
+    """A replica goes by voters whose record it has truncated."""
+    return voter_sets
+
+
 QUORUM_MUTANTS: tuple[Mutant, ...] = (
     Mutant("forgets-vote", "vote_as_unattached", votes.no_vote, "who has asked in vain forgets its vote of the same epoch"),
     Mutant("follower-forgets-vote", "vote_as_follower", votes.no_vote, "a follower forgets its vote of the same epoch"),
@@ -97,5 +113,15 @@ QUORUM_MUTANTS: tuple[Mutant, ...] = (
     Mutant("counts-parted", "counts_fetch", count_every_fetch, "a fetch from beyond where logs part counts"),
     Mutant("keeps-high-watermark", "first_high_watermark", keeps_high_watermark, "a leader knows what is committed at once"),
     Mutant("longest-log-wins", "is_up_to_date", is_as_long, "a vote asks for the length of a log, not for its last epoch"),
+    Mutant(
+        "changes-while-changing", "may_change_voters", changes_while_changing, "voters are changed twice before a commit"
+    ),
+    Mutant(
+        "changes-before-own-record",
+        "may_change_voters",
+        changes_before_own_record,
+        "voters are changed before a record of the leader's epoch is committed",
+    ),
+    Mutant("keeps-cut-voters", "sets_after_cut", keeps_cut_sets, "a truncation does not take back the voters"),
     Mutant("late-answers-count", "takes_answer", takes_every_answer, "an answer to a request of an earlier state counts"),
 )

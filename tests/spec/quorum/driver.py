@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.quorum.voters import VoterSet, VoterSets
 from kspec.spec.quorum.effects import (
     ForgetRequests,
     Halt,
@@ -20,7 +21,7 @@ from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.replica import NO_ELECTION, ElectionState, QuorumReplica, QuorumServer, QuorumSettings
 from kspec.spec.quorum.requests import QuorumRequest, requests_of
 from kspec.spec.quorum.rules.epochs import NOMINEES
-from kspec.spec.quorum.rules.voters import VoterSet, VoterSets, fixed_voters
+from kspec.spec.quorum.rules.voters import fixed_voters, sets_below
 from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.releases.quorum import QUORUM_RELEASES
@@ -73,14 +74,22 @@ class VoterDisk(NamedTuple):
 
 
 class VoterQuorum:
-    """Servers with their disks; a request and its answer are one step."""
+    """Servers with their disks; a request and its answer are one step. `observers`: servers that do not vote at first."""
 
-    def __init__(self, protocol: QuorumProtocol = NEWEST, voters: VoterSet = VOTERS) -> None:
-        self.servers = {one.id: server_of(one.id, protocol) for one in voters}
+    def __init__(
+        self,
+        protocol: QuorumProtocol = NEWEST,
+        voters: VoterSet = VOTERS,
+        observers: VoterSet = frozenset(),
+        kraft_version: int = 0,
+    ) -> None:
+        ids = [one.id for one in sorted(voters | observers)]
+        self.servers = {one: server_of(one, protocol) for one in ids}
+        self.kraft_version = kraft_version
         self.sets: VoterSets = fixed_voters(voters)
         self.states: dict[BrokerId, QuorumReplica[RecordLog]] = {}
-        self.disks = {one.id: VoterDisk() for one in voters}
-        self.committed: dict[BrokerId, list[Offset]] = {one.id: [] for one in voters}
+        self.disks = {one: VoterDisk() for one in ids}
+        self.committed: dict[BrokerId, list[Offset]] = {one: [] for one in ids}
         for one in self.servers:
             self.restart(one)
 
@@ -92,7 +101,10 @@ class VoterQuorum:
             log = log.truncate_to(keeps)
         log = log._replace(opened_epoch=EMPTY_LOG.opened_epoch)
         election = self.disks[one].election
-        return self.take(one, start(self.servers[one], log, election, directory_of(one), self.sets))
+        found = self.states[one].voter_sets if one in self.states else self.sets
+        sets = sets_below(found, log.end_offset) if self.kraft_version else found
+        version = self.kraft_version
+        return self.take(one, start(self.servers[one], log, election, directory_of(one), sets, kraft_version=version))
 
     def take(self, one: BrokerId, step: QuorumStep[RecordLog]) -> list[IllegalState]:
         """Carry out a step; the reasons for which the server stops."""

@@ -174,7 +174,7 @@ def test_an_observer_is_noted_and_commits_nothing() -> None:
     observer = key_of(TWO, life=2)
     request = QuorumFetchRequest(observer, FetchPosition(Epoch(1), Offset(1), Epoch(1)))
     step = handle_fetch(server_of(ONE), quorum.states[ONE], request, NOW)
-    assert ReplicaProgress(observer, Offset(1), NOW, True) in step.state.progress
+    assert ReplicaProgress(observer, Offset(1), NOW, True, has_caught_up=True) in step.state.progress
     assert step.state.high_watermark == UNKNOWN_OFFSET
     again = handle_fetch(server_of(ONE), step.state, request, NOW)
     assert again.state == step.state

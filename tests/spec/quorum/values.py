@@ -7,6 +7,7 @@ from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochReques
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, VoterChangeResponse
 from kspec.spec.quorum.answers import AnswerTaken
 from kspec.spec.quorum.effects import (
     FailWaiting,
@@ -23,8 +24,11 @@ from kspec.spec.quorum.effects import (
     QuorumTimer,
     SnapshotWanted,
     StartTimer,
+    VersionsWanted,
+    VoterChangeEnded,
+    VotersAppended,
 )
-from kspec.spec.quorum.replica import NO_ELECTION, QuorumSettings, ReplicaProgress
+from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, QuorumSettings, ReplicaProgress
 from kspec.spec.quorum.rules.snapshots import IN_PLACE
 from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.rules.votes import NO_TALLY
@@ -56,6 +60,13 @@ QUORUM_VALUES: tuple[Any, ...] = (
     PersistElection(NO_ELECTION),
     LogAppended(START, ()),
     LeaderChangeAppended(START, FIRST, frozenset(), frozenset()),
+    VotersAppended(START, FIRST, VOTERS),
+    VersionsWanted(NO_REPLICA),
+    VoterChangeResponse(Error.NONE),
+    VoterChangeEnded(VoterChangeResponse(Error.NONE)),
+    AddVoterRequest(NO_REPLICA),
+    RemoveVoterRequest(NO_REPLICA),
+    NO_CHANGE,
     LogFlushed(),
     LogCut(START),
     SnapshotId(START, FIRST),

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from kspec.spec.log.record_log import EMPTY_LOG
+from kspec.spec.messages.quorum.voters import VoterSetEntry
 from kspec.spec.mutation import Mutant, changed_rules, differing_fields, weaken
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.replica import ElectionState
@@ -19,6 +20,8 @@ from kspec.spec.values import NO_LEADER, NO_REPLICA, UNKNOWN_OFFSET, Epoch, Offs
 from tests.spec.quorum.driver import NEWEST, ONE, TWO, VOTERS, directory_of, key_of, server_of, started
 
 E2, E3, AT_2, AT_3 = Epoch(2), Epoch(3), Offset(2), Offset(3)
+
+SETS = (*fixed_voters(VOTERS), VoterSetEntry(Offset(2), VOTERS))
 
 ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "forgets-vote": ((key_of(TWO), True), key_of(TWO), NO_REPLICA),
@@ -38,6 +41,9 @@ ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "counts-parted": ((True,), False, True),
     "keeps-high-watermark": ((AT_2,), UNKNOWN_OFFSET, AT_2),
     "longest-log-wins": ((E2, AT_3, E3, AT_2), False, True),
+    "changes-while-changing": ((True, False), False, True),
+    "changes-before-own-record": ((False, False), False, True),
+    "keeps-cut-voters": ((SETS, Offset(2)), SETS[:1], SETS),
     "late-answers-count": ((False,), False, True),
 }
 """The arguments of each rule, its answer, and that of the mutant."""
@@ -56,6 +62,8 @@ def test_a_mutant_answers_as_the_rule_does_where_the_rule_allows_it() -> None:
     assert rules["leads-again"](TWO, NO_REPLICA, key_of(ONE)) == VoterRole.FOLLOWER
     assert rules["stands-without-majority"](VoterRole.FOLLOWER) == VoterRole.PROSPECTIVE
     assert rules["votes-by-id"](NO_LEADER, NO_REPLICA, key_of(TWO), True)
+    assert rules["changes-while-changing"](True, True)
+    assert not rules["changes-before-own-record"](True, False)
 
 
 def test_every_mutant_is_of_a_field_and_has_its_own_name() -> None:
@@ -72,7 +80,7 @@ def test_releases_differ_in_what_they_brought() -> None:
         ("role_after_timeout", "grants_pre_vote", "vote_as_follower"),
         ("takes_records",),
         ("needs_begin",),
-        ("role_after_restart", "flushes_first"),
+        ("role_after_restart", "resigns_when_removed", "flushes_first"),
     ]
 
 

@@ -1,0 +1,135 @@
+"""Handlers of a change of the voters (KIP-853), one voter at a time: asked for, written, committed, timed out.
+
+The record of the new voters counts as soon as it is in a log; truncation takes it back. A leader that is no voter does not
+count itself, and resigns once its removal is committed (`spec.quorum.transitions.end_change_if_committed`).
+"""
+
+from kspec.spec.log.algebra import LogT
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, VoterChangeResponse
+from kspec.spec.messages.quorum.voters import VoterSet
+from kspec.spec.quorum.effects import QuorumEffect, VersionsWanted, VoterChangeEnded
+from kspec.spec.quorum.replica import (
+    NO_CHANGE,
+    QuorumReplica,
+    QuorumServer,
+    ReplicaProgress,
+    VoterChange,
+    progress_of,
+    voters_of,
+)
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.voters import with_voter, without_voter
+from kspec.spec.quorum.transitions import QuorumStep, flush_and_count, write_voters
+from kspec.spec.step import Step
+from kspec.spec.values import NO_REPLICA, UNKNOWN_OFFSET, Error, MonotonicMs
+
+CAUGHT_UP_MS = 3_600_000
+"""The time within which a replica must have fetched that is to vote. Kafka: `LeaderState.isReplicaCaughtUp`."""
+
+
+def handle_add_voter(
+    server: QuorumServer, state: QuorumReplica[LogT], request: AddVoterRequest, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Begin to add a voter: ask it for its versions first.
+
+    Errors: those of `check_voter_change`; `DUPLICATE_VOTER`.
+
+    **Kafka:** `KafkaRaftClient.handleAddVoterRequest`, `AddVoterHandler.handleAddVoterRequest`.
+    """
+    error = check_voter_change(server, state)
+    if error == Error.NONE and with_voter(voters_of(state), request.voter) is None:
+        error = Error.DUPLICATE_VOTER
+    if error != Error.NONE:
+        return Step(state, (VoterChangeEnded(VoterChangeResponse(error)),))
+    return Step(state._replace(change=VoterChange(request.voter)), (VersionsWanted(request.voter),))
+
+
+def on_versions(
+    server: QuorumServer, state: QuorumReplica[LogT], error: Error, is_supported: bool, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """The replica that is to vote has told its versions, or an error: write the new voters, if it has caught up.
+
+    `is_supported`: whether its versions of `kraft.version` include that of the cluster. A replica has caught up that once
+    has fetched from the leader's end, and has fetched within the last hour.
+
+    **Kafka:** `AddVoterHandler.handleApiVersionsResponse`.
+    """
+    voter = state.change.voter
+    if voter == NO_REPLICA or state.change.offset != UNKNOWN_OFFSET:
+        return Step(state)
+    if error != Error.NONE:
+        return _ended(state, Error.REQUEST_TIMED_OUT)
+    if not is_supported:
+        return _ended(state, Error.INVALID_REQUEST)
+    if not has_caught_up(progress_of(state, voter), now):
+        return _ended(state, Error.REQUEST_TIMED_OUT)
+    voters = with_voter(voters_of(state), voter)
+    assert voters is not None, "no other change comes between"
+    return _changed(server, state, voters)
+
+
+def has_caught_up(progress: ReplicaProgress, now: MonotonicMs) -> bool:
+    """Whether a replica has once fetched from the leader's end, and has fetched within the last hour.
+
+    So it may be far behind by now. **Kafka:** `LeaderState.isReplicaCaughtUp`.
+    """
+    return progress.has_caught_up and now - progress.last_fetch_ms < CAUGHT_UP_MS
+
+
+def handle_remove_voter(
+    server: QuorumServer, state: QuorumReplica[LogT], request: RemoveVoterRequest, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Remove a voter: write the voters without it. The leader itself may be removed.
+
+    Errors: those of `check_voter_change`; `VOTER_NOT_FOUND`, also for the only voter.
+
+    **Kafka:** `KafkaRaftClient.handleRemoveVoterRequest`, `RemoveVoterHandler.handleRemoveVoterRequest`.
+    """
+    error = check_voter_change(server, state)
+    voters = without_voter(voters_of(state), request.voter)
+    if error == Error.NONE and voters is None:
+        error = Error.VOTER_NOT_FOUND
+    if error != Error.NONE or voters is None:
+        return Step(state, (VoterChangeEnded(VoterChangeResponse(error)),))
+    return _changed(server, state, voters)
+
+
+def check_voter_change(server: QuorumServer, state: QuorumReplica[LogT]) -> Error:
+    """Whether the voters may be changed now.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER`; `UNSUPPORTED_VERSION` before `kraft.version` 1; `REQUEST_TIMED_OUT` while another
+    change is under way, or nothing of the leader's epoch is committed.
+
+    **Kafka:** `AddVoterHandler.handleAddVoterRequest`, `RemoveVoterHandler.handleRemoveVoterRequest`.
+    """
+    if state.role != VoterRole.LEADER:
+        return Error.NOT_LEADER_OR_FOLLOWER
+    if state.change != NO_CHANGE:
+        return Error.REQUEST_TIMED_OUT
+    is_known = state.high_watermark != UNKNOWN_OFFSET
+    is_committed = is_known and state.voter_sets[-1].offset < state.high_watermark
+    is_allowed = server.protocol.may_change_voters(is_known, is_committed)
+    if state.kraft_version == 0 and (is_known or is_allowed):
+        return Error.UNSUPPORTED_VERSION
+    return Error.NONE if is_allowed else Error.REQUEST_TIMED_OUT
+
+
+def on_voter_change_timeout(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicMs) -> QuorumStep[LogT]:
+    """A change of voters has taken too long: its request is answered. The record may be committed all the same.
+
+    **Kafka:** `LeaderState.maybeExpirePendingOperation`.
+    """
+    return Step(state) if state.change == NO_CHANGE else _ended(state, Error.REQUEST_TIMED_OUT)
+
+
+def _changed(server: QuorumServer, state: QuorumReplica[LogT], voters: VoterSet) -> QuorumStep[LogT]:
+    written = write_voters(state, voters)
+    offset = written.state.voter_sets[-1].offset
+    waiting = written.state._replace(change=written.state.change._replace(offset=offset))
+    counted = flush_and_count(server, waiting)
+    return Step(counted.state, (*written.effects, *counted.effects))
+
+
+def _ended(state: QuorumReplica[LogT], error: Error) -> QuorumStep[LogT]:
+    told: tuple[QuorumEffect, ...] = (VoterChangeEnded(VoterChangeResponse(error)),)
+    return Step(state._replace(change=NO_CHANGE), told)

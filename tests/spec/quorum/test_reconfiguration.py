@@ -1,0 +1,235 @@
+"""Voters are added and removed one at a time, each change effective once it is in a log (KIP-853)."""
+
+import pytest
+
+from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest
+from kspec.spec.quorum.effects import VersionsWanted, VoterChangeEnded, VotersAppended
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.quorum.reconfiguration import (
+    CAUGHT_UP_MS,
+    handle_add_voter,
+    handle_remove_voter,
+    on_versions,
+    on_voter_change_timeout,
+)
+from kspec.spec.quorum.replica import NO_CHANGE, QuorumReplica, VoterChange, voters_of, votes
+from kspec.spec.quorum.requests import requests_of
+from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.transitions import QuorumStep
+from kspec.spec.releases.quorum import QUORUM_NEXT
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Error, MonotonicMs, ReplicaKey
+from tests.spec.quorum.driver import NEWEST, NOW, ONE, THREE, TWO, VOTERS, VoterQuorum, directory_of, key_of
+
+FOUR = BrokerId(4)
+NEW = key_of(FOUR)
+
+
+def quorum(protocol: QuorumProtocol = NEWEST, kraft_version: int = 1) -> VoterQuorum:
+    """Three voters, of which one leads, and an observer; all know all that is committed."""
+    found = VoterQuorum(protocol, VOTERS, frozenset({NEW}), kraft_version)
+    found.elect(ONE, TWO)
+    settle(found, ONE, TWO, THREE, FOUR)
+    return found
+
+
+def settle(found: VoterQuorum, leader: BrokerId, *others: BrokerId) -> None:
+    """Let the others hear of the leader, and fetch until they know what is committed."""
+    for other in (one for one in others if one != leader):
+        found.ask(leader, other)
+    for _ in range(3):
+        for other in (one for one in others if one != leader):
+            found.ask(other, leader)
+
+
+def elect_anew(found: VoterQuorum, one: BrokerId, by: BrokerId) -> None:
+    """Make another server the leader: by one that hears of its leader no more."""
+    found.time_out(by)
+    found.elect(one, by)
+    assert found.states[one].role == VoterRole.LEADER
+
+
+def asked(found: VoterQuorum, one: BrokerId, step: QuorumStep[RecordLog]) -> list[Error]:
+    """Take a step; the errors that are answered."""
+    found.take(one, step)
+    return [effect.response.error for effect in step.effects if isinstance(effect, VoterChangeEnded)]
+
+
+def add(found: VoterQuorum, one: BrokerId = ONE, voter: ReplicaKey = NEW) -> list[Error]:
+    return asked(found, one, handle_add_voter(found.servers[one], found.states[one], AddVoterRequest(voter), NOW))
+
+
+def versions(
+    found: VoterQuorum, one: BrokerId = ONE, error: Error = Error.NONE, known: bool = True, now: MonotonicMs = NOW
+) -> list[Error]:
+    return asked(found, one, on_versions(found.servers[one], found.states[one], error, known, now))
+
+
+def remove(found: VoterQuorum, one: BrokerId, voter: ReplicaKey) -> list[Error]:
+    return asked(found, one, handle_remove_voter(found.servers[one], found.states[one], RemoveVoterRequest(voter), NOW))
+
+
+def time_out(found: VoterQuorum) -> list[Error]:
+    return asked(found, ONE, on_voter_change_timeout(found.servers[ONE], found.states[ONE], NOW))
+
+
+def test_the_first_leader_writes_the_voters_into_the_log() -> None:
+    found = quorum()
+    leader = found.states[ONE]
+    assert [entry.offset for entry in leader.voter_sets] == [UNKNOWN_OFFSET, 2]
+    assert (leader.local.log.end_offset, leader.high_watermark) == (3, 3)
+    assert [found.states[one].voter_sets for one in (TWO, THREE, FOUR)] == [leader.voter_sets] * 3
+    elect_anew(found, TWO, THREE)
+    assert len(found.states[TWO].voter_sets) == 2, "the second leader has them in its log"
+
+
+def test_a_voter_is_added_once_it_has_told_its_versions() -> None:
+    found = quorum()
+    step = handle_add_voter(found.servers[ONE], found.states[ONE], AddVoterRequest(NEW), NOW)
+    assert step.effects == (VersionsWanted(NEW),)
+    found.take(ONE, step)
+    assert voters_of(found.states[ONE]) == VOTERS
+    step = on_versions(found.servers[ONE], found.states[ONE], Error.NONE, True, NOW)
+    assert step.effects[0] == VotersAppended(
+        found.states[ONE].local.log.end_offset, found.states[ONE].election.epoch, VOTERS | {NEW}
+    )
+    assert asked(found, ONE, step) == []
+    assert voters_of(found.states[ONE]) == VOTERS | {NEW}, "before it is committed"
+    assert found.states[ONE].change == VoterChange(NEW, found.states[ONE].voter_sets[-1].offset)
+    assert not votes(found.servers[FOUR], found.states[FOUR])
+    settle(found, ONE, TWO, FOUR)
+    assert votes(found.servers[FOUR], found.states[FOUR])
+    assert found.states[ONE].change == NO_CHANGE
+    assert found.states[ONE].high_watermark == found.states[ONE].local.log.end_offset
+
+
+def test_four_voters_need_three() -> None:
+    found = quorum()
+    assert (add(found), versions(found)) == ([], [])
+    settle(found, ONE, TWO)
+    assert found.states[ONE].high_watermark < found.states[ONE].local.log.end_offset
+    settle(found, ONE, THREE)
+    assert found.states[ONE].high_watermark == found.states[ONE].local.log.end_offset
+
+
+def test_who_waits_for_a_change_is_answered_when_it_is_committed() -> None:
+    found = quorum()
+    step = handle_remove_voter(found.servers[ONE], found.states[ONE], RemoveVoterRequest(key_of(THREE)), NOW)
+    assert asked(found, ONE, step) == []
+    found.ask(TWO, ONE)
+    before = found.states[ONE]
+    (send,) = requests_of(found.servers[TWO], found.states[TWO], NOW)
+    found.arrive(send)
+    assert (before.change.offset, found.states[ONE].change) == (3, NO_CHANGE)
+    assert found.states[ONE].role == VoterRole.LEADER
+    assert voters_of(found.states[ONE]) == VOTERS - {key_of(THREE)}
+
+
+def test_changes_that_are_refused() -> None:
+    found = quorum()
+    assert add(found, TWO) == [Error.NOT_LEADER_OR_FOLLOWER]
+    assert add(found, ONE, key_of(THREE, 2)) == [Error.DUPLICATE_VOTER]
+    assert remove(found, ONE, NEW) == [Error.VOTER_NOT_FOUND]
+    assert remove(found, ONE, key_of(THREE, 2)) == [Error.VOTER_NOT_FOUND]
+    assert add(found) == []
+    assert remove(found, ONE, key_of(THREE)) == [Error.REQUEST_TIMED_OUT], "another change is under way"
+    assert versions(found) == []
+    assert versions(found) == [], "nobody is asked for versions any more"
+    found.take(ONE, on_voter_change_timeout(found.servers[ONE], found.states[ONE], NOW))
+    assert found.states[ONE].change == NO_CHANGE
+    assert remove(found, ONE, key_of(THREE)) == [Error.REQUEST_TIMED_OUT], "the last change is not committed"
+
+
+def test_the_only_voter_stays() -> None:
+    found = VoterQuorum(NEWEST, frozenset({key_of(ONE)}), kraft_version=1)
+    assert found.states[ONE].role == VoterRole.LEADER
+    assert remove(found, ONE, key_of(ONE)) == [Error.VOTER_NOT_FOUND]
+
+
+def test_voters_of_the_configuration_stay() -> None:
+    assert add(quorum(kraft_version=0)) == [Error.UNSUPPORTED_VERSION]
+
+
+def test_a_leader_changes_nothing_before_a_record_of_its_epoch_is_committed() -> None:
+    found = VoterQuorum(NEWEST, VOTERS, frozenset({NEW}), 1)
+    found.elect(ONE, TWO)
+    assert add(found) == [Error.REQUEST_TIMED_OUT]
+
+
+@pytest.mark.parametrize(
+    ("error", "known", "later_ms", "expected"),
+    [
+        (Error.UNSUPPORTED_VERSION, True, 0, Error.REQUEST_TIMED_OUT),
+        (Error.NONE, False, 0, Error.INVALID_REQUEST),
+        (Error.NONE, True, CAUGHT_UP_MS, Error.REQUEST_TIMED_OUT),
+    ],
+)
+def test_a_replica_that_cannot_vote_is_not_added(error: Error, known: bool, later_ms: int, expected: Error) -> None:
+    found = quorum()
+    assert add(found) == []
+    assert versions(found, ONE, error, known, MonotonicMs(NOW + later_ms)) == [expected]
+    assert (found.states[ONE].change, voters_of(found.states[ONE])) == (NO_CHANGE, VOTERS)
+
+
+def test_a_replica_that_has_never_caught_up_is_not_added() -> None:
+    found = quorum()
+    other = ReplicaKey(BrokerId(5), directory_of(BrokerId(5)))
+    assert add(found, ONE, other) == []
+    assert versions(found) == [Error.REQUEST_TIMED_OUT]
+
+
+def test_a_change_times_out_once() -> None:
+    found = quorum()
+    assert asked(found, ONE, on_voter_change_timeout(found.servers[ONE], found.states[ONE], NOW)) == []
+    add(found)
+    assert asked(found, ONE, on_voter_change_timeout(found.servers[ONE], found.states[ONE], NOW)) == [
+        Error.REQUEST_TIMED_OUT
+    ]
+
+
+def test_a_leader_that_is_removed_resigns_when_that_is_committed() -> None:
+    found = quorum()
+    assert remove(found, ONE, key_of(ONE)) == []
+    assert (found.states[ONE].role, votes(found.servers[ONE], found.states[ONE])) == (VoterRole.LEADER, False)
+    found.ask(TWO, ONE)
+    found.ask(TWO, ONE)
+    assert found.states[ONE].role == VoterRole.LEADER, "it does not count itself: one of two has the record"
+    settle(found, ONE, THREE)
+    assert found.states[ONE].role == VoterRole.RESIGNED
+    elect_anew(found, TWO, THREE)
+    assert found.states[TWO].role == VoterRole.LEADER
+
+
+@pytest.mark.parametrize(("protocol", "role"), [(NEWEST, VoterRole.LEADER), (QUORUM_NEXT, VoterRole.RESIGNED)])
+def test_a_leader_that_is_removed_too_late_for_who_has_asked(protocol: QuorumProtocol, role: VoterRole) -> None:
+    found = quorum(protocol)
+    assert remove(found, ONE, key_of(ONE)) == []
+    found.take(ONE, on_voter_change_timeout(found.servers[ONE], found.states[ONE], NOW))
+    settle(found, ONE, TWO, THREE)
+    assert found.states[ONE].role == role
+
+
+def test_a_truncation_takes_back_the_voters() -> None:
+    found = quorum()
+    elect_anew(found, TWO, THREE)
+    settle(found, TWO, THREE)
+    found.append(TWO, 1)
+    state = found.states[ONE]
+    assert state.role == VoterRole.LEADER, "it has not heard of the other"
+    assert remove(found, ONE, key_of(THREE)) == []
+    assert voters_of(found.states[ONE]) == VOTERS - {key_of(THREE)}
+    found.ask(TWO, ONE)
+    for _ in range(2):
+        found.ask(ONE, TWO)
+    assert voters_of(found.states[ONE]) == VOTERS
+    assert found.states[ONE].voter_sets == found.states[TWO].voter_sets
+
+
+def test_a_leader_that_loses_its_office_fails_who_waits() -> None:
+    found = quorum()
+    add(found)
+    elect_anew(found, TWO, THREE)
+    state: QuorumReplica[RecordLog] = found.states[ONE]
+    assert state.change == VoterChange(NEW)
+    found.ask(TWO, ONE)
+    assert found.states[ONE].change == NO_CHANGE
