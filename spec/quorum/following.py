@@ -137,7 +137,7 @@ def truncate_by(server: QuorumServer, state: QuorumReplica[LogT], end: EpochEndO
     committed = max(state.high_watermark, state.local.high_watermark)
     if not server.protocol.may_truncate(min(offset, end.end_offset), committed):
         return Step(state, (Halt(IllegalState.BELOW_HIGH_WATERMARK),))
-    voter_sets = server.protocol.sets_after_cut(state.voter_sets, offset) if state.kraft_version else state.voter_sets
+    voter_sets = server.protocol.sets_after_cut(state.voter_sets, offset) if state.voters_in_log else state.voter_sets
     return Step(state._replace(local=truncate(state.local, offset), voter_sets=voter_sets), (LogCut(offset),))
 
 

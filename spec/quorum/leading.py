@@ -82,7 +82,7 @@ def handle_fetch(
 
 
 def _voter_sets_among(state: QuorumReplica[LogT], begin: Offset, records: Batches) -> VoterSets:
-    if state.kraft_version == 0:
+    if not state.voters_in_log:
         return ()
     return sets_between(state.voter_sets, begin, Offset(begin + count_records(records)))
 

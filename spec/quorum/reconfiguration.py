@@ -109,7 +109,7 @@ def check_voter_change(server: QuorumServer, state: QuorumReplica[LogT]) -> Erro
     is_known = state.high_watermark != UNKNOWN_OFFSET
     is_committed = is_known and state.voter_sets[-1].offset < state.high_watermark
     is_allowed = server.protocol.may_change_voters(is_known, is_committed)
-    if state.kraft_version == 0 and (is_known or is_allowed):
+    if not state.voters_in_log and (is_known or is_allowed):
         return Error.UNSUPPORTED_VERSION
     return Error.NONE if is_allowed else Error.REQUEST_TIMED_OUT
 

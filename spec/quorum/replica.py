@@ -105,7 +105,7 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     - of a leader: where its epoch starts, the progress of others, and who has fetched since its timer was started;
     - of one that has resigned: voters that have not acknowledged it, and who is to follow, in this order;
     - of a leader: the change of voters that is asked for, `NO_CHANGE` if none is;
-    - `kraft_version`: by the log; from 1 on the voter sets are in the log, too, and may be changed;
+    - `voters_in_log`: the voter sets are in the log, and may be changed (`kraft.version` 1);
     - `snapshot`: that with which the log begins, `NO_SNAPSHOT` if it begins with its first record.
     """
 
@@ -125,7 +125,7 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     successors: tuple[ReplicaKey, ...] = ()
     snapshot: SnapshotId = NO_SNAPSHOT
     change: VoterChange = NO_CHANGE
-    kraft_version: int = 0
+    voters_in_log: bool = False
 
 
 def own_key(server: QuorumServer, state: QuorumReplica[LogT]) -> ReplicaKey:

@@ -31,10 +31,10 @@ def start(
     directory: DirectoryId,
     voter_sets: VoterSets,
     snapshot: SnapshotId = NO_SNAPSHOT,
-    kraft_version: int = 0,
+    voters_in_log: bool = False,
 ) -> QuorumStep[LogT]:
     """The replica as it starts: from its log, the stored election, the id of its directory, the voter sets of its log, the
-    snapshot with which that begins, and the version of KRaft.
+    snapshot with which that begins, and whether its voter sets may change.
 
     An election that is older than the log counts for nothing. The only voter leads at once, in the next epoch.
 
@@ -44,7 +44,7 @@ def start(
     stored = ElectionState(last_epoch) if election.epoch < last_epoch else election
     committed = max(log.start_offset, snapshot.end_offset)
     state = QuorumReplica(
-        LocalLog(log, committed), voter_sets, directory, stored, snapshot=snapshot, kraft_version=kraft_version
+        LocalLog(log, committed), voter_sets, directory, stored, snapshot=snapshot, voters_in_log=voters_in_log
     )
     step = _restored(server, state)
     stands = step.state.role in (VoterRole.UNATTACHED, VoterRole.FOLLOWER, VoterRole.RESIGNED)

@@ -201,7 +201,7 @@ def write_first_voters(state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
     **Kafka:** `LeaderState.appendStartOfEpochControlRecords`. **Leaves out:** it writes them, too, if its own addresses have
     changed; and all records are in the batch of the leader change.
     """
-    if state.kraft_version == 0 or state.voter_sets[-1].offset != UNKNOWN_OFFSET:
+    if not state.voters_in_log or state.voter_sets[-1].offset != UNKNOWN_OFFSET:
         return Step(state)
     return write_voters(state, voters_of(state), VERSION_AND_VOTERS)
 

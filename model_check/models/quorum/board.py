@@ -100,7 +100,7 @@ class Board:
         first = NO_DIRECTORY if parameters["without_directories"] else directory_of(1)
         voters = self.ids[: parameters["voters"] or len(self.ids)]
         self.voter_sets: VoterSets = fixed_voters(frozenset(ReplicaKey(one, first) for one in voters))
-        self.kraft_version = 1 if parameters["voter_changes"] else 0
+        self.voters_in_log = bool(parameters["voter_changes"])
         self.slots = self._slots()
 
     def _slots(self) -> Slots:
@@ -144,7 +144,7 @@ class Board:
         voter_sets: VoterSets,
     ) -> StepOutcome:
         """The server as it starts, from what is on its disk."""
-        step = start(self.servers[one], log, election, directory, voter_sets, kraft_version=self.kraft_version)
+        step = start(self.servers[one], log, election, directory, voter_sets, voters_in_log=self.voters_in_log)
         blank = QuorumReplica(step.state.local, voter_sets, directory, election)
         return self.taken(one, VoterServer(blank, flushed), step)
 
@@ -232,7 +232,7 @@ def settled(server: QuorumServer, state: QuorumReplica[RecordLog]) -> QuorumRepl
     known = frozenset(
         one._replace(last_fetch_ms=LONG_AGO, has_acknowledged=one.has_acknowledged and asks_until_acknowledged)
         for one in state.progress
-        if one.replica in voters_of(state) or (state.kraft_version > 0 and one.has_caught_up)
+        if one.replica in voters_of(state) or (state.voters_in_log and one.has_caught_up)
     )
     others = ids_of(voters_of(state)) - {server.self_id} if state.role == VoterRole.RESIGNED else frozenset()
     return state._replace(progress=known, heard_from=frozenset(), unacknowledged=others, successors=())

@@ -31,7 +31,7 @@ Outcomes = tuple[StepOutcome, ...]
 def add_disturbances(board: Board) -> None:
     """Add what happens on one server."""
     parameters = board.parameters
-    of_first_leaders = VERSION_AND_VOTERS.record_count * parameters["max_epoch"] if board.kraft_version else 0
+    of_first_leaders = VERSION_AND_VOTERS.record_count * parameters["max_epoch"] if board.voters_in_log else 0
     longest = parameters["max_epoch"] + of_first_leaders + parameters["records"] + parameters["voter_changes"]
     for one in board.ids:
         _add_timeout(board, one)

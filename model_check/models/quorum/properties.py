@@ -65,7 +65,7 @@ def add_properties(board: Board) -> None:
         claim("TwoEpochsHaveLeaders", "quorum"),
     )
     model.sometimes("RecordIsCommitted", [when(has_record, slots.committed)], claim("RecordIsCommitted", "quorum"))
-    if board.kraft_version:
+    if board.voters_in_log:
         voting = list(zip(board.servers.values(), servers, strict=True))
         model.always(
             "RemovedLeaderResigns",

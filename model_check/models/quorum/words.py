@@ -41,7 +41,7 @@ def _(server: VoterServer) -> str:
         parts.append(f"has votes of {in_words(replica.tally.granted)}")
         if replica.tally.rejected:
             parts.append(f"refused by {in_words(replica.tally.rejected)}")
-    if replica.kraft_version:
+    if replica.voters_in_log:
         parts.append(f"voters {in_words(ids_of(voters_of(replica)))}")
     parts.append(f"log {in_words(replica.local.log)}")
     if server.flushed < replica.local.log.end_offset:

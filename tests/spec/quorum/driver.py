@@ -81,11 +81,12 @@ class VoterQuorum:
         protocol: QuorumProtocol = NEWEST,
         voters: VoterSet = VOTERS,
         observers: VoterSet = frozenset(),
-        kraft_version: int = 0,
+        *,
+        voters_in_log: bool = False,
     ) -> None:
         ids = [one.id for one in sorted(voters | observers)]
         self.servers = {one: server_of(one, protocol) for one in ids}
-        self.kraft_version = kraft_version
+        self.voters_in_log = voters_in_log
         self.sets: VoterSets = fixed_voters(voters)
         self.states: dict[BrokerId, QuorumReplica[RecordLog]] = {}
         self.disks = {one: VoterDisk() for one in ids}
@@ -102,9 +103,9 @@ class VoterQuorum:
         log = log._replace(opened_epoch=EMPTY_LOG.opened_epoch)
         election = self.disks[one].election
         found = self.states[one].voter_sets if one in self.states else self.sets
-        sets = sets_below(found, log.end_offset) if self.kraft_version else found
-        version = self.kraft_version
-        return self.take(one, start(self.servers[one], log, election, directory_of(one), sets, kraft_version=version))
+        sets = sets_below(found, log.end_offset) if self.voters_in_log else found
+        server, directory, in_log = self.servers[one], directory_of(one), self.voters_in_log
+        return self.take(one, start(server, log, election, directory, sets, voters_in_log=in_log))
 
     def take(self, one: BrokerId, step: QuorumStep[RecordLog]) -> list[IllegalState]:
         """Carry out a step; the reasons for which the server stops."""

@@ -25,9 +25,9 @@ FOUR = BrokerId(4)
 NEW = key_of(FOUR)
 
 
-def quorum(protocol: QuorumProtocol = NEWEST, kraft_version: int = 1) -> VoterQuorum:
+def quorum(protocol: QuorumProtocol = NEWEST, voters_in_log: bool = True) -> VoterQuorum:
     """Three voters, of which one leads, and an observer; all know all that is committed."""
-    found = VoterQuorum(protocol, VOTERS, frozenset({NEW}), kraft_version)
+    found = VoterQuorum(protocol, VOTERS, frozenset({NEW}), voters_in_log=voters_in_log)
     found.elect(ONE, TWO)
     settle(found, ONE, TWO, THREE, FOUR)
     return found
@@ -141,17 +141,17 @@ def test_changes_that_are_refused() -> None:
 
 
 def test_the_only_voter_stays() -> None:
-    found = VoterQuorum(NEWEST, frozenset({key_of(ONE)}), kraft_version=1)
+    found = VoterQuorum(NEWEST, frozenset({key_of(ONE)}), voters_in_log=True)
     assert found.states[ONE].role == VoterRole.LEADER
     assert remove(found, ONE, key_of(ONE)) == [Error.VOTER_NOT_FOUND]
 
 
 def test_voters_of_the_configuration_stay() -> None:
-    assert add(quorum(kraft_version=0)) == [Error.UNSUPPORTED_VERSION]
+    assert add(quorum(voters_in_log=False)) == [Error.UNSUPPORTED_VERSION]
 
 
 def test_a_leader_changes_nothing_before_a_record_of_its_epoch_is_committed() -> None:
-    found = VoterQuorum(NEWEST, VOTERS, frozenset({NEW}), 1)
+    found = VoterQuorum(NEWEST, VOTERS, frozenset({NEW}), voters_in_log=True)
     found.elect(ONE, TWO)
     assert add(found) == [Error.REQUEST_TIMED_OUT]
 
