@@ -23,7 +23,8 @@ PATH_STEPS = re.compile(r"\[([^\]]*)\]|([a-z_0-9]+)")
 def at(message: Message, path: str, known: Known = NOTHING) -> Any:
     """The field of an answer at a path.
 
-    Raises: `LookupError`, if a list is too short, has no such entry, or there is nothing inside; `UnknownHoleError`.
+    Raises: `LookupError`, if a list is too short, has no such entry, or there is nothing inside; that is a `KeyError` if a
+    message lacks a field, which only a tagged one may be; `UnknownHoleError`.
     """
     found: Any = message
     for inside, name in PATH_STEPS.findall(path):
@@ -95,8 +96,8 @@ def _differences(constraint: Json, answer: Message, known: Known) -> Iterator[st
     except UnknownHoleError as error:
         yield f"{path}: {error}"
         return
-    except (LookupError, TypeError):
-        if not _is_absent(constraint):
+    except (LookupError, TypeError) as error:
+        if not (isinstance(error, KeyError) and _may_be_absent(constraint)):
             yield f"{path}: there is none"
         return
     try:
@@ -105,8 +106,8 @@ def _differences(constraint: Json, answer: Message, known: Known) -> Iterator[st
         yield f"{path}: {shown(found)}, and {error}"
 
 
-def _is_absent(constraint: Json) -> bool:
-    """Whether the field may be missing: a tagged field that has its default."""
+def _may_be_absent(constraint: Json) -> bool:
+    """Whether a field may be missing from a message: a tagged field that has its default. An entry of a list may not."""
     return bool(constraint.get("one_of") == [-1])
 
 

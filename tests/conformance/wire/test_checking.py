@@ -68,3 +68,19 @@ def test_what_is_new_or_large_enough(constraint: Any, found: Any, is_right: bool
 
 def test_a_hole_that_nobody_has_told_is_a_difference() -> None:
     assert lines({"none_of": [{"hole": "old"}]}, Message(records=7)) == ["records: 7, and no answer has told the old"]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_right"),
+    [
+        ("topics[0].default_of_minus_1", True),  # a tagged field is not in the message
+        ("topics[0].nothing.inside", False),
+        ("topics[1].error_code", False),
+        ("topics[error_code=7].error_code", False),
+        ("none[0].error_code", False),
+    ],
+)
+def test_only_a_field_may_be_missing_for_its_default_and_no_entry(path: str, is_right: bool) -> None:
+    answer = Message(topics=[Message(error_code=0, nothing=None)], none=None)
+    found = lines({"path": path, "one_of": [-1]}, answer)
+    assert found == ([] if is_right else [f"{path}: there is none"])

@@ -223,8 +223,11 @@ def test_all_that_a_program_wants_is_in_the_json_file(go: Go, tmp_path: Path) ->
     assert case["log"][0]["sent"] == "7fffffff"
 
 
+NO_ENTRY = {"path": "api_keys[api_key=999].min_version", "one_of": [-1]}
+
+
 def made_suite(file: Path) -> None:
-    """A suite of two cases: one has a last look that is not offered, one wants a number of 54 bits."""
+    """A suite of three cases: with a last look that is not offered, a number of 54 bits, an entry that is not there."""
     (alive,) = documents(ALIVE)
     (look,) = [one for one in documents("offsets/offsets.of-partition/an-offset")[0]["steps"] if one.get("optional")]
     (step,) = alive["steps"]
@@ -232,6 +235,7 @@ def made_suite(file: Path) -> None:
     cases = [
         alive | {"steps": [step, look | {"bytes": {version: [] for version in look["bytes"]}}]},
         alive | {"name": "frames/alive/large", "steps": [step | {"expect": [key]}]},
+        alive | {"name": "frames/alive/no-entry", "steps": [step | {"expect": [key | NO_ENTRY]}]},
     ]
     entries = [{"file": f"{number}.json", "name": one["name"], "title": ""} for number, one in enumerate(cases)]
     suite = {"version": "0", "digest": digest_of(cases)}
@@ -252,3 +256,11 @@ def test_a_look_that_is_left_out_is_told_and_numbers_keep_their_bits(go: Go, tmp
             assert told.status == int(strict)
             assert "1 pass without a last look: DescribeGroups is not offered" in told.out
         assert "9007199254740993" in bare(go, *at, "frames/alive/large").stdout
+
+
+def test_an_entry_that_is_not_there_is_none_that_has_minus_one(go: Go, tmp_path: Path) -> None:
+    file, name = tmp_path / "made.tar.gz", "frames/alive/no-entry"
+    made_suite(file)
+    with started({NO_API}) as broker:
+        done = bare(go, "--bootstrap-server", f"127.0.0.1:{broker.port}", "--cases", str(file), "--case", name)
+    assert (done.returncode, verdicts(done.stdout)) == (1, {name: "fail"})

@@ -154,10 +154,13 @@ class Reader {
 
 // ---- constraints
 
+const UNTOLD = Symbol("a tagged field that is missing");
+
 function at(answer, path, known) {
   for (const [, inside, name] of path.matchAll(/\[([^\]]*)\]|([a-z_0-9]+)/g)) {
-    if (answer === null || answer === undefined) return undefined;
-    answer = name ? answer[name] : ofList(answer, inside, known);
+    if (answer === null || answer === undefined || answer === UNTOLD) return answer ?? undefined;
+    if (!name) answer = ofList(answer, inside, known);
+    else answer = name in answer ? answer[name] : UNTOLD;
   }
   return answer;
 }
@@ -180,7 +183,8 @@ function judged(one, answer, known) {
   const found = at(answer, one.path, known);
   const values = (list) => list.map((given) => valueOf(given, known));
   const wrong = (what) => ({ wrong: `${one.path}: ${shown(found)}, ${what}` });
-  if (found === undefined) return one.one_of?.length === 1 && one.one_of[0] === -1 ? {} : wrong("which is missing");
+  if (found === UNTOLD && one.one_of?.length === 1 && one.one_of[0] === -1) return {}; // it has its default
+  if (found === undefined || found === UNTOLD) return wrong("which is missing");
   if (one.one_of) {
     if (values(one.one_of).some((value) => same(value, found))) return {};
     const free = one.free;
@@ -320,7 +324,7 @@ async function run(one, known) {
     for (const [name, where] of Object.entries(keep ?? {})) {
       if (!isIn(where.versions, version)) continue;
       known[name] = at(answer, where.path, known);
-      if (known[name] === undefined) return { wrong: `${where.path} is missing`, answer };
+      if (known[name] === undefined || known[name] === UNTOLD) return { wrong: `${where.path} is missing`, answer };
     }
     if (known.epoch_0 > 0n) known.older_epoch = known.epoch_0 - 1n;
     return {};

@@ -70,13 +70,19 @@ func has(versions []int, version int) bool {
 
 var steps = regexp.MustCompile(`\[([^\]]*)\]|([a-z_0-9]+)`)
 
+// untold stands for a field that is missing in a message, as only a tagged one may be.
+type untold struct{}
+
 // at finds the field of an answer at a path.
 func at(answer any, path string, known Known) (any, bool) {
 	for _, step := range steps.FindAllStringSubmatch(path, -1) {
 		if name := step[2]; name != "" {
 			fields, is := answer.(map[string]any)
-			if answer, is = fields[name]; !is {
+			if !is {
 				return nil, false
+			}
+			if answer, is = fields[name]; !is {
+				return untold{}, false
 			}
 			continue
 		}
@@ -140,7 +146,7 @@ func differences(expected []Constraint, version int, answer any, known Known) (w
 func (one *Constraint) difference(answer any, known Known) string {
 	found, is := at(answer, one.Path, known)
 	switch {
-	case !is && len(one.OneOf) == 1 && one.OneOf[0] == json.Number("-1"): // a tagged field that has its default
+	case found == untold{} && len(one.OneOf) == 1 && one.OneOf[0] == json.Number("-1"): // a tagged field that has its default
 		return ""
 	case !is:
 		return "there is none"

@@ -1,6 +1,7 @@
 """The runner in JavaScript, which was written from the format's page alone, gives the verdicts of the one in Python."""
 
 import asyncio
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from kspec.conformance.wire.cases.document import FORMAT
-from tests.conformance.wire.run.frail_broker import ALTER_PARTITION, FrailBroker, started
+from tests.conformance.wire.run.frail_broker import ALTER_PARTITION, NO_API, FrailBroker, started
 from tests.conformance.wire.targets import SECONDS, SOON, documents, kspec, run_on
 from tests.impl.broker.process import BrokerProcess
 from tests.places import REPOSITORY
 
 pytestmark = pytest.mark.slow
 
+ALIVE = "frames/alive/alive"
 PROGRAM = REPOSITORY / "conformance" / "runners" / "examples" / "javascript" / "runner.mjs"
 
 
@@ -63,6 +65,19 @@ def test_a_broker_that_ends_is_status_3(cases: Path) -> None:
         done = run(cases, broker.port, "frames/frame.of-controllers/closed")
     assert (done.returncode, verdicts(done.stdout)) == (3, {"frames/frame.of-controllers/closed": "stops answering"})
     assert "no longer answers after case frames/frame.of-controllers/closed" in done.stderr
+
+
+def test_an_entry_that_is_not_there_is_none_that_has_minus_one(cases: Path, tmp_path: Path) -> None:
+    (alive,) = documents(ALIVE)
+    (step,) = alive["steps"]
+    lacking = {"path": "api_keys[api_key=999].min_version", "one_of": [-1], "versions": [0, 4]}
+    index = json.loads((cases / "index.json").read_text(encoding="utf-8"))
+    entry = {"file": "0.json", "name": ALIVE, "title": ""}
+    (tmp_path / "index.json").write_text(json.dumps(index | {"cases": [entry]}), encoding="utf-8")
+    (tmp_path / "0.json").write_text(json.dumps(alive | {"steps": [step | {"expect": [lacking]}]}), encoding="utf-8")
+    with started({NO_API}) as broker:
+        done = run(tmp_path, broker.port, ALIVE)
+    assert (done.returncode, verdicts(done.stdout)) == (1, {ALIVE: "fail"})
 
 
 def test_bad_usage_is_status_2(cases: Path, tmp_path: Path) -> None:
