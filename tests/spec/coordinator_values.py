@@ -135,7 +135,7 @@ COORDINATOR_VALUES: tuple[Any, ...] = (
     ConsumerGroupMemberRecord(G, M, None, None, "c", "h", frozenset(), None, 1, None, None),
     ConsumerTombstone(G, ConsumerRecordKind.GROUP),
     CurrentAssignmentRecord(G, M, E, E, MemberState.STABLE, (), ()),
-    DescribedConsumer(M, None, None, E, "c", "h", (), None, (), (), False),
+    DescribedConsumer(M, None, None, E, "c", "h", (), "", (), (), False),
     Goal(E, frozenset(), frozenset(), frozenset()),
     HeartbeatSender(OK, NOBODY),
     NOBODY,

@@ -56,19 +56,19 @@ def join_consumers(coordinator: Coordinator, group: Group, request: JoinGroupReq
     known, static = consumer_of(consumer, member_id), static_consumer(consumer, request.instance_id)
     full = len(consumer.members) >= coordinator.settings.consumer_max_size
     if full and not coordinator.protocol.has_place(known is not None, static is not None):
-        return _refuse_join(group, request, Error.GROUP_MAX_SIZE_REACHED, request.member_id)
+        return _refuse_join(group, request, Error.GROUP_MAX_SIZE_REACHED)
     if coordinator.settings.migration == MigrationPolicy.DISABLED or not supports_protocols(consumer, request):
-        return _refuse_join(group, request, Error.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+        return _refuse_join(group, request, Error.INCONSISTENT_GROUP_PROTOCOL)
     if request.member_id == NO_MEMBER_ID and request.instance_id is None and request.requires_member_id:
         return _refuse_join(group, request, Error.MEMBER_ID_REQUIRED, member_id)
     if request.instance_id is not None and request.member_id != NO_MEMBER_ID:
         if static is None:
-            return _refuse_join(group, request, Error.UNKNOWN_MEMBER_ID, request.member_id)
+            return _refuse_join(group, request, Error.UNKNOWN_MEMBER_ID)
         if static.member_id != request.member_id:
-            return _refuse_join(group, request, Error.FENCED_INSTANCE_ID, request.member_id)
+            return _refuse_join(group, request, Error.FENCED_INSTANCE_ID)
     subscription = read_subscription(request.protocols[0].metadata)
     if subscription is None:
-        return _refuse_join(group, request, coordinator.protocol.malformed_subscription, request.member_id)
+        return _refuse_join(group, request, coordinator.protocol.malformed_subscription)
     replaced = static if static is not None and static.member_id != member_id else None
     member = _before_joining(known, replaced, member_id)
     step = Step(group) if replaced is None else after_records(group, *_replacing(group, replaced, member))
@@ -88,7 +88,7 @@ def join_consumers(coordinator: Coordinator, group: Group, request: JoinGroupReq
     return Step(with_timers(step.state, timed), (*step.effects, told))
 
 
-def _refuse_join(group: Group, request: JoinGroupRequest, error: Error, member_id: MemberId) -> GroupStep:
+def _refuse_join(group: Group, request: JoinGroupRequest, error: Error, member_id: MemberId = NO_MEMBER_ID) -> GroupStep:
     return Step(group, (AnswerMember(request.request, JoinGroupResponse(error, member_id)),))
 
 
@@ -240,7 +240,7 @@ def is_waiting(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
 
 
 def leave_consumers(coordinator: Coordinator, group: Group, request: LeaveGroupRequest, now: Instant) -> GroupStep:
-    """Members that speak the classic protocol leave, all in one step.
+    """Members leave by LeaveGroup, all in one step, whichever protocol they speak: an administrator removes members by it.
 
     Errors: of each member `UNKNOWN_MEMBER_ID`, `FENCED_INSTANCE_ID`.
 
@@ -248,19 +248,23 @@ def leave_consumers(coordinator: Coordinator, group: Group, request: LeaveGroupR
     """
     consumer = modern(group)
     left = tuple(_leaving(consumer, identity) for identity in request.members)
-    gone = tuple(dict.fromkeys(one.member_id for one in left if one.error == Error.NONE))
+    answers = tuple(
+        LeftMember(error, identity.member_id, identity.instance_id)
+        for (error, _), identity in zip(left, request.members, strict=True)
+    )
+    gone = tuple(dict.fromkeys(member_id for error, member_id in left if error == Error.NONE))
     step = to_classic_if_last(coordinator, group, gone, now) if gone else Step(group)
-    return Step(step.state, (*step.effects, Reply(LeaveGroupResponse(Error.NONE, left))))
+    return Step(step.state, (*step.effects, Reply(LeaveGroupResponse(Error.NONE, answers))))
 
 
-def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> LeftMember:
+def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> tuple[Error, MemberId]:
+    """The error for one who is to leave, and its member id."""
     member = consumer_of(group, identity.member_id)
     if identity.instance_id is not None:
         member = static_consumer(group, identity.instance_id)
     if member is None:
-        return LeftMember(Error.UNKNOWN_MEMBER_ID, identity.member_id, identity.instance_id)
+        return Error.UNKNOWN_MEMBER_ID, identity.member_id
     by_instance = identity.instance_id is not None and identity.member_id == NO_MEMBER_ID
     if member.member_id != identity.member_id and not by_instance:
-        return LeftMember(Error.FENCED_INSTANCE_ID, identity.member_id, identity.instance_id)
-    error = Error.UNKNOWN_MEMBER_ID if member.classic is None else Error.NONE
-    return LeftMember(error, member.member_id, identity.instance_id)
+        return Error.FENCED_INSTANCE_ID, identity.member_id
+    return Error.NONE, member.member_id

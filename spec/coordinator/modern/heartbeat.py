@@ -229,7 +229,7 @@ def _as_described(member: ConsumerGroupMember, request: ConsumerGroupHeartbeatRe
         rebalance_timeout_ms=member.rebalance_timeout_ms if unchanged else request.rebalance_timeout_ms,
         assignor=given(request.assignor, member.assignor),
         topics=member.topics if request.topics is None else request.topics,
-        regex=given(request.regex, member.regex),
+        regex=member.regex if request.regex is None else request.regex,
         client_id=request.client_id,
         client_host=request.client_host,
         classic=None,
@@ -251,7 +251,7 @@ def _update(
     if known is None or described != member:
         step = after_records(group, member_record(group.group_id, described))
     if member.regex and described.regex != member.regex:
-        step = then(step, lambda after: _forget_unused(after, member.regex or ""))
+        step = then(step, lambda after: _forget_unused(after, member.regex))
     after = modern(step.state)
     changed = described.topics != member.topics
     if described.regex != member.regex:

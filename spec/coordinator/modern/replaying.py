@@ -104,7 +104,7 @@ def _with_member(group: ConsumerGroup, record: ConsumerGroupMemberRecord) -> Con
         client_id=record.client_id,
         client_host=record.client_host,
         topics=record.topics,
-        regex=record.regex,
+        regex=record.regex or "",
         rebalance_timeout_ms=record.rebalance_timeout_ms,
         assignor=record.assignor,
         classic=record.classic,

@@ -57,7 +57,7 @@ class ConsumerGroupMember(NamedTuple):
     client_host: str = ""
     rebalance_timeout_ms: int = -1
     topics: frozenset[str] = frozenset()
-    regex: str | None = None
+    regex: str = ""
     assignor: str | None = None
     classic: ClassicMetadata | None = None
     assigned: AssignedPartitions = ()

@@ -27,7 +27,7 @@ class DescribedConsumer:
     client_id: str
     client_host: str
     topics: tuple[str, ...]
-    regex: str | None
+    regex: str
     assignment: tuple[TopicIdPartition, ...]
     target: tuple[TopicIdPartition, ...]
     is_classic: bool

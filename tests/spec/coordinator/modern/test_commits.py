@@ -128,6 +128,7 @@ def test_a_group_is_described_as_it_is_committed() -> None:
     assert frozenset(first.assignment) == held("a:0,1,2,3,4,5"), "a member is responsible until it has given up"
     assert frozenset(first.target) == held("a:0,1,2")
     assert (second.instance_id, second.rack_id, second.topics, second.is_classic) == ("i", "r", ("a",), False)
+    assert (first.regex, second.regex) == ("", ""), "never null"
     driver.commits_at_once = False
     before = driver.described()
     driver.hand_in(driver.new_number(), ConsumerGroupHeartbeatRequest(GROUP, MemberId("m1"), GroupEpoch(-1)))

@@ -240,7 +240,8 @@ def test_a_full_group_and_a_policy_refuse() -> None:
     assert joined(driver, "").error == Error.GROUP_MAX_SIZE_REACHED
     driver = ConsumerDriver(known=T, migration=MigrationPolicy.DISABLED)
     driver.come("n", "a")
-    assert joined(driver, "").error == Error.INCONSISTENT_GROUP_PROTOCOL
+    refused = joined(driver, "")
+    assert (refused.error, refused.member_id) == (Error.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +306,6 @@ def test_members_leave_together() -> None:
     identities = (
         MemberIdentity(MemberId("m1")),
         MemberIdentity(MemberId("m9")),
-        MemberIdentity(MemberId("n")),
         MemberIdentity(NO_MEMBER_ID, "i"),
         MemberIdentity(MemberId("m1"), "i"),
         MemberIdentity(NO_MEMBER_ID, "none"),
@@ -316,8 +316,7 @@ def test_members_leave_together() -> None:
     assert answer.members == (
         LeftMember(Error.NONE, MemberId("m1")),
         LeftMember(unknown, MemberId("m9")),
-        LeftMember(unknown, MemberId("n")),
-        LeftMember(Error.NONE, MemberId("m2"), "i"),
+        LeftMember(Error.NONE, NO_MEMBER_ID, "i"),
         LeftMember(Error.FENCED_INSTANCE_ID, MemberId("m1"), "i"),
         LeftMember(unknown, NO_MEMBER_ID, "none"),
     )
@@ -325,6 +324,19 @@ def test_members_leave_together() -> None:
     before = driver.group
     driver.send(LeaveGroupRequest(GROUP, (MemberIdentity(MemberId("m9")),)))
     assert driver.group is before
+
+
+def test_an_administrator_removes_members_of_the_newer_protocol() -> None:
+    """By LeaveGroup, whether they are static or not; the answer names them as the request does."""
+    driver = ConsumerDriver(known=T)
+    driver.come("n", "a")
+    driver.come("s", "a", instance_id="i")
+    answer = driver.send(LeaveGroupRequest(GROUP, (MemberIdentity(NO_MEMBER_ID, "i"),)))
+    assert answer.members == (LeftMember(Error.NONE, NO_MEMBER_ID, "i"),)
+    assert [one.member_id for one in driver.consumers.members] == ["n"]
+    answer = driver.send(LeaveGroupRequest(GROUP, (MemberIdentity(MemberId("n")),)))
+    assert answer.members == (LeftMember(Error.NONE, MemberId("n")),)
+    assert driver.consumers.members == ()
 
 
 def test_a_static_member_changes_the_protocol_without_leaving() -> None:

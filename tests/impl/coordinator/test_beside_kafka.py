@@ -1,0 +1,541 @@
+"""Hypothesis drives coordinator and members over the wire, this broker and Apache Kafka side by side: the same answers.
+
+Members of both protocols join, are assigned to, commit, leave, come back, and use ids and epochs that are not theirs; after
+each step both brokers describe the groups alike. No timer runs out while this is done: sessions are long, and nothing waits
+for a time. Freedoms that Kafka leaves, what is not driven, and what is still to be mended are listed with their reasons.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+from kspec.conformance.kafka.single import SingleKafka
+from kspec.impl.wire.values import Message
+from kspec.spec.coordinator.rules.consumer_protocol import write_assignment
+from kspec.spec.values import Error
+from tests.conformance.kafka.releases import NEWEST, jars_or_skip
+from tests.impl.broker.process import BrokerClient, BrokerProcess
+from tests.impl.coordinator.side_by_side import FreedomTaken, MadeUpId, NamedTopic, Request, SideBySide, Told
+from tests.limits.marks import is_night
+
+HOUR_MS = 3_600_000
+SESSION_MS, REBALANCE_MS = 1_700_000, HOUR_MS
+"""So long that nobody is waited for in vain, on any machine."""
+
+SHARED = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.session.timeout.ms": str(HOUR_MS),
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignors": "range",
+}
+KAFKAS_OWN = {
+    "group.consumer.max.session.timeout.ms": HOUR_MS,
+    "group.consumer.assignor.offload.enable": "false",
+    "group.coordinator.append.linger.ms": 0,
+    "group.coordinator.threads": 1,
+    "num.network.threads": 1,
+    "num.io.threads": 1,
+}
+"""Settings by which Kafka, too, handles requests in the order in which they come, and computes a target at once."""
+
+FREEDOMS = {
+    "leader": "who leads a classic group after its leader has left is the first in a hash table of ids that are made up",
+}
+"""Freedoms that Kafka leaves, and where they show: the group is left alone from there on."""
+
+NOT_DRIVEN = {
+    "group.consumer.assignors=uniform": "its sets follow the order of a hash table (`spec.assignors.uniform`)",
+    "SubscribedTopicRegex": "an expression is looked up some time later, by a thread of its own",
+    "ConsumerGroupHeartbeat 0 without a member id": "ranges follow the order of ids, and these would be made up",
+    "ids that Kafka makes up for dynamic members of the classic protocol in a consumer group": "they begin with nothing that"
+    " is known, and ranges follow their order; members bring an id of their own there",
+    "sessions that end": "a clock decides; the cases of level 0 have them",
+    "TxnOffsetCommit": "transactions have their own tests",
+}
+
+TO_MEND = {
+    "the last consumer becomes classic": "a static member is the last of KIP-848, and joins by JoinGroup: from 4.1 on Kafka"
+    " makes the group classic before it computes a target (`classicGroupJoinToConsumerGroup`), this broker after that",
+    "an id gets an instance": "a dynamic member joins again as a static one: as long as nobody knows the instance, Kafka"
+    " gives it the empty target (`ConsumerGroup.targetAssignment`), this broker its own",
+}
+"""Differences that the machine has found and does not look at again: they are this broker's, and are still there."""
+
+TOPICS = {"even": 4, "odd": 3}
+ABSENT = "absent"
+NAMES = st.sampled_from([("even",), ("odd",), ("even", "odd"), ("even",), ("odd", ABSENT)])
+MEMBERS, INSTANCES = 4, 2
+OWN, EMPTY, UNKNOWN, OTHERS = "own", "empty", "unknown", "others"
+WHO = st.sampled_from([OWN] * 12 + [EMPTY, UNKNOWN, OTHERS])
+AHEAD = st.sampled_from([0] * 12 + [1, -1, 5])
+PICK = st.integers(0, 40)
+SLOT = st.integers(0, MEMBERS - 1)
+KINDS = {"consumer": ("range", "roundrobin"), "connect": ("eager",)}
+PROTOCOLS = st.sampled_from([("range",), ("range", "roundrobin"), ("roundrobin", "range"), ("range",), ("eager",)])
+
+
+@dataclass(eq=False)
+class DrivenMember:
+    """A member as a client knows itself. `joined`: how often it has begun to be one, by which its ids are ordered."""
+
+    number: int
+    clients: tuple[BrokerClient, BrokerClient]
+    joined: int = 0
+    member_id: str = ""
+    epoch: int = -1
+    instance: str | None = None
+    by_heartbeat: bool = False
+    owned: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    topics: tuple[str, ...] = ("even",)
+    protocol: str = "range"
+    members: tuple[str, ...] = ()
+    """All members, if it leads."""
+
+    waiting: Request | None = None
+
+    @property
+    def client_id(self) -> str:
+        """Its name. Ids that brokers make up begin with it, so they are in the same order on both."""
+        return f"c{self.joined:04}"
+
+
+def subscription(layout: int, topics: tuple[str, ...]) -> bytes:
+    """The bytes of a consumer's subscription. Kafka: `ConsumerProtocolSubscription`."""
+    names = [len(one).to_bytes(2, "big") + one.encode() for one in topics]
+    more = [b"\0\0\0\0", b"\xff\xff\xff\xff", b"\xff\xff"][:layout]
+    return b"".join((layout.to_bytes(2, "big"), len(topics).to_bytes(4, "big"), *names, b"\xff\xff\xff\xff", *more))
+
+
+def picked(api: str, pick: int) -> int:
+    """One of the versions that both brokers offer, the newest first."""
+    versions = VERSIONS[api]
+    return versions[-1 - pick % len(versions)]
+
+
+VERSIONS = {
+    "JoinGroup": range(2, 10),
+    "SyncGroup": range(6),
+    "Heartbeat": range(5),
+    "LeaveGroup": range(6),
+    "ConsumerGroupHeartbeat": range(2),
+    "OffsetCommit": range(2, 10),
+    "OffsetFetch": range(1, 10),
+    "DescribeGroups": range(7),
+    "ConsumerGroupDescribe": range(2),
+    "ListGroups": range(6),
+    "DeleteGroups": range(3),
+    "OffsetDelete": range(1),
+}
+"""The versions that are sent. Kafka 4.4.0 has no older ones; those with topics' ids have cases of level 0."""
+
+
+class GroupsMachine(RuleBasedStateMachine):
+    """Requests of members and of others about one group."""
+
+    brokers: ClassVar[SideBySide]
+    examples: ClassVar[int] = 0
+    steps: ClassVar[int] = 0
+    seen: ClassVar[Counter[str]] = Counter()
+    """The answers, by API and error, and the freedoms that were taken."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.joins = self.asked = 0
+        self.members = [DrivenMember(number, self.brokers.connect()) for number in range(MEMBERS)]
+        self._new_group()
+
+    def _new_group(self) -> None:
+        """Another group, which nobody has been in."""
+        type(self).examples += 1
+        self.group, self.state, self.offset = f"group-{self.examples}", "Dead", 0
+        self.described: list[Told] = []
+        for member in self.members:
+            if member.waiting is not None:
+                self._connect(member)
+            member.member_id, member.epoch, member.owned, member.members = "", -1, (), ()
+            member.by_heartbeat, member.instance = False, None
+
+    def _connect(self, member: DrivenMember) -> None:
+        for client in member.clients:
+            client.close()
+        member.clients, member.waiting = self.brokers.connect(), None
+
+    def teardown(self) -> None:
+        for member in getattr(self, "members", ()):
+            for client in member.clients:
+                client.close()
+
+    # ---- parts of requests
+
+    def _id(self, member: DrivenMember, who: str) -> str:
+        if who == OTHERS:
+            return self.members[member.number - 1].member_id
+        return {OWN: member.member_id, EMPTY: "", UNKNOWN: "nobody"}[who]
+
+    def _send(self, member: DrivenMember, api: str, version: int, **fields: Any) -> Request:
+        return self.brokers.send(member.clients, api, version, member.client_id, **fields)
+
+    def _call(self, member: DrivenMember, api: str, version: int, **fields: Any) -> Told:
+        """Ask as a member what is answered at once; others may get their answers by that, too."""
+        told = self.brokers.receive(self._send(member, api, version, **fields))
+        self._count(api, told)
+        self._settle()
+        return told
+
+    def _ask(self, api: str, version: int, **fields: Any) -> Told:
+        told = self.brokers.ask(api, version, **fields)
+        self._count(api, told)
+        return told
+
+    def _count(self, api: str, told: Told) -> None:
+        for number in sorted(set(_errors(told))):
+            self.seen[f"{api} {Error(number).name}"] += 1
+
+    def _settle(self, must: DrivenMember | None = None) -> None:
+        """Take the answers to requests that waited. `must`: a member that is answered whatever others do."""
+        waiting = {member.waiting: member for member in self.members if member.waiting is not None}
+        try:
+            found = self.brokers.settle(waiting, self.group)
+            if must is not None and must.waiting is not None and must.waiting not in [request for request, _ in found]:
+                found.append((must.waiting, self.brokers.receive(must.waiting)))
+        except FreedomTaken as freedom:
+            self.seen[f"freedom {freedom}"] += 1
+            self._new_group()
+            return
+        for request, told in found:
+            member = waiting[request]
+            member.waiting = None
+            self._count(request.api, told)
+            if request.api == "JoinGroup":
+                self._joined(member, told)
+            elif told["error_code"] == 0 and request.api == "SyncGroup":
+                self.seen["assigned"] += bool(told["assignment"])
+
+    def _joined(self, member: DrivenMember, told: Told) -> None:
+        if told["member_id"] and told["error_code"] in (0, Error.MEMBER_ID_REQUIRED.value):
+            made = told["member_id"]
+            member.member_id = MadeUpId(made) if made.startswith("made-") else made
+            if self.described and told["error_code"]:
+                member.member_id = f"c{member.joined:04}-by-itself"
+        if told["error_code"] == 0:
+            member.epoch, member.by_heartbeat = told["generation_id"], False
+            member.protocol = told["protocol_name"] or ""
+            member.members = tuple(one["member_id"] for one in told["members"])
+
+    def _is_made_up(self, member_id: str, instance: str | None) -> bool:
+        """Whether a member that is not static would come into the consumer group under an id that a broker has made up."""
+        ids = [one["member_id"] for one in self.described]
+        return bool(ids) and instance is None and isinstance(member_id, MadeUpId) and member_id not in ids
+
+    def _is_to_mend(self, member_id: str, instance: str | None, *, classic: bool) -> bool:
+        """Whether a request would show one of the differences that are known."""
+        newer = [one["instance_id"] for one in self.described if one["member_type"] == 1]
+        becomes_classic = classic and instance is not None and newer == [instance]
+        gets_instance = instance is not None and (member_id, None) in [
+            (one["member_id"], one["instance_id"]) for one in self.described
+        ]
+        return becomes_classic or gets_instance
+
+    # ---- members of the classic protocol
+
+    @rule(slot=SLOT, pick=PICK, who=WHO, static=st.booleans(), protocols=PROTOCOLS, topics=NAMES, layout=st.integers(0, 3))
+    def join(
+        self, slot: int, pick: int, who: str, static: bool, protocols: tuple[str, ...], topics: tuple[str, ...], layout: int
+    ) -> None:
+        member, version = self.members[slot], picked("JoinGroup", pick)
+        if member.waiting is not None:
+            return
+        member_id = self._id(member, who)
+        if not member_id:
+            self.joins += 1
+            member.joined = self.joins
+        instance = f"instance-{slot % INSTANCES}" if static and version >= 5 else None
+        kind = "connect" if protocols == ("eager",) else "consumer"
+        if self._is_to_mend(member_id, instance, classic=True):
+            return
+        if self.described and not member_id and instance is None and version < 4:
+            return
+        if self._is_made_up(member_id, instance):
+            return
+        metadata = subscription(layout, topics)
+        fields: dict[str, Any] = {"group_id": self.group, "session_timeout_ms": SESSION_MS, "member_id": member_id}
+        fields |= {"rebalance_timeout_ms": REBALANCE_MS, "protocol_type": kind}
+        fields["protocols"] = [Message(name=name, metadata=metadata) for name in protocols]
+        if version >= 5:
+            fields["group_instance_id"] = instance
+        member.instance, member.topics = instance, topics
+        was_empty = self.state in ("Empty", "Dead")
+        member.waiting = self._send(member, "JoinGroup", version, **fields)
+        self._settle(must=member if was_empty else None)
+
+    @precondition(lambda self: any(member.member_id for member in self.members))
+    @rule(slot=SLOT, pick=PICK, who=WHO, ahead=AHEAD, lacking=st.sampled_from([False, False, False, True]))
+    def sync(self, slot: int, pick: int, who: str, ahead: int, lacking: bool) -> None:
+        member, version = self.members[slot], picked("SyncGroup", pick)
+        if member.waiting is not None:
+            return
+        fields: dict[str, Any] = {"group_id": self.group, "generation_id": member.epoch + ahead}
+        fields["member_id"] = self._id(member, who)
+        if version >= 3:
+            fields["group_instance_id"] = member.instance
+        if version >= 5:
+            fields |= {"protocol_type": "consumer", "protocol_name": member.protocol}
+        fields["assignments"] = [] if lacking else self._assignments(member)
+        member.waiting = self._send(member, "SyncGroup", version, **fields)
+        self._settle()
+
+    def _assignments(self, member: DrivenMember) -> list[Message]:
+        """The assignments that a leader gives everybody: partitions in turns."""
+        made = []
+        for place, other in enumerate(member.members):
+            parts = frozenset((topic, one) for topic in member.topics for one in range(place, 4, len(member.members)))
+            member_id = MadeUpId(other) if other.startswith("made-") else other
+            made.append(Message(member_id=member_id, assignment=write_assignment(0, parts)))
+        return made
+
+    @precondition(lambda self: self.state not in ("Empty", "Dead"))
+    @rule(pick=PICK, topics=NAMES, also_sync=st.sampled_from([True, True, False]))
+    def all_join(self, pick: int, topics: tuple[str, ...], also_sync: bool) -> None:
+        """All members join again, and so a generation begins; and they take their assignments, the leader first."""
+        group = self.group
+        classic = [member for member in self.members if member.member_id and not member.by_heartbeat]
+        for member in classic:
+            self.join(member.number, pick, OWN, member.instance is not None, ("range",), topics, 1)
+        for member in sorted(classic, key=lambda one: not one.members):
+            if also_sync and self.group == group:
+                self.sync(member.number, pick, OWN, 0, lacking=False)
+
+    @precondition(lambda self: any(member.member_id for member in self.members))
+    @rule(slot=SLOT, pick=PICK, who=WHO, ahead=AHEAD)
+    def heartbeat(self, slot: int, pick: int, who: str, ahead: int) -> None:
+        member, version = self.members[slot], picked("Heartbeat", pick)
+        if member.waiting is not None:
+            return
+        fields: dict[str, Any] = {"generation_id": member.epoch + ahead, "member_id": self._id(member, who)}
+        if version >= 3:
+            fields["group_instance_id"] = member.instance
+        self._call(member, "Heartbeat", version, group_id=self.group, **fields)
+
+    @precondition(lambda self: any(member.member_id for member in self.members))
+    @rule(slots=st.lists(SLOT, min_size=1, max_size=3, unique=True), pick=PICK, who=WHO, by_instance=st.booleans())
+    def leave(self, slots: list[int], pick: int, who: str, by_instance: bool) -> None:
+        leaving, version = [self.members[slot] for slot in slots], picked("LeaveGroup", pick)
+        fields: dict[str, Any] = {"group_id": self.group}
+        if version < 3:
+            del leaving[1:]
+            fields["member_id"] = self._id(leaving[0], who)
+        else:
+            fields["members"] = [
+                Message(member_id="" if by_instance and one.instance else self._id(one, who), group_instance_id=one.instance)
+                for one in leaving
+            ]
+        told = self._ask("LeaveGroup", version, **fields)
+        self._settle()
+        if not told["error_code"] and who == OWN:
+            for one in leaving:
+                if one.waiting is None and not one.by_heartbeat:
+                    one.member_id, one.epoch = "", -1
+
+    # ---- members by KIP-848
+
+    @rule(slot=SLOT, pick=PICK, static=st.booleans(), topics=NAMES, again=st.booleans())
+    def join_by_heartbeat(self, slot: int, pick: int, static: bool, topics: tuple[str, ...], again: bool) -> None:
+        member = self.members[slot]
+        if member.waiting is not None:
+            return
+        if not (again and member.by_heartbeat):
+            self.joins += 1
+            member.joined = self.joins
+            member.member_id = f"m{member.joined:04}"
+            member.instance = f"instance-{slot % INSTANCES}" if static else None
+        member.by_heartbeat, member.epoch, member.topics = True, 0, topics
+        self._beat(member, pick, 0, topics)
+
+    @precondition(lambda self: any(member.by_heartbeat for member in self.members))
+    @rule(slot=SLOT, pick=PICK, who=WHO, ahead=AHEAD, told=st.sampled_from(["all", "all", "nothing", "something"]))
+    def beat(self, slot: int, pick: int, who: str, ahead: int, told: str) -> None:
+        """A heartbeat with all that the member has been given, with nothing, or with nothing but its epoch."""
+        member = self.members[slot]
+        if member.waiting is not None:
+            return
+        owned = {"all": member.owned, "nothing": (), "something": None}[told]
+        self._beat(member, pick, member.epoch + ahead, None, owned, who)
+
+    @precondition(lambda self: any(member.by_heartbeat for member in self.members))
+    @rule(slot=SLOT, pick=PICK, topics=NAMES)
+    def subscribe(self, slot: int, pick: int, topics: tuple[str, ...]) -> None:
+        member = self.members[slot]
+        if member.waiting is None:
+            member.topics = topics
+            self._beat(member, pick, member.epoch, topics, member.owned)
+
+    @precondition(lambda self: any(member.by_heartbeat for member in self.members))
+    @rule(slot=SLOT, pick=PICK, epoch=st.sampled_from([-1, -1, -2, -3]), who=WHO)
+    def leave_by_heartbeat(self, slot: int, pick: int, epoch: int, who: str) -> None:
+        member = self.members[slot]
+        if member.waiting is None:
+            self._beat(member, pick, epoch, None, None, who)
+
+    @precondition(lambda self: any(member.by_heartbeat for member in self.members))
+    @rule(rounds=st.integers(1, 3))
+    def all_beat(self, rounds: int) -> None:
+        """All members say what they have, some times: so a rebalance goes on."""
+        for _ in range(rounds):
+            for member in self.members:
+                if member.by_heartbeat and member.waiting is None:
+                    self._beat(member, 0, member.epoch, None, member.owned)
+
+    def _beat(
+        self,
+        member: DrivenMember,
+        pick: int,
+        epoch: int,
+        topics: tuple[str, ...] | None,
+        owned: tuple[tuple[str, tuple[int, ...]], ...] | None = (),
+        who: str = OWN,
+    ) -> None:
+        version = picked("ConsumerGroupHeartbeat", pick)
+        fields: dict[str, Any] = {"member_id": self._id(member, who), "member_epoch": epoch}
+        fields["instance_id"] = member.instance
+        if topics is not None:
+            fields |= {"subscribed_topic_names": list(topics), "rebalance_timeout_ms": REBALANCE_MS}
+        if owned is not None:
+            fields["topic_partitions"] = [Message(topic_id=NamedTopic(name), partitions=list(of)) for name, of in owned]
+        else:
+            fields["topic_partitions"] = None
+        if not fields["member_id"] and version == 0 and epoch == 0:
+            return
+        if self._is_to_mend(fields["member_id"], member.instance, classic=False):
+            return
+        if epoch == 0 and self._is_made_up(fields["member_id"], member.instance):
+            return
+        told = self._call(member, "ConsumerGroupHeartbeat", version, group_id=self.group, **fields)
+        if told["error_code"] or who != OWN:
+            return
+        member.epoch = told["member_epoch"]
+        if told["assignment"] is not None:
+            given = told["assignment"]["topic_partitions"]
+            member.owned = tuple((one["topic_id"], tuple(one["partitions"])) for one in given)
+        if epoch < 0:
+            member.owned = ()
+
+    # ---- offsets
+
+    @rule(slot=SLOT, pick=PICK, who=WHO, ahead=AHEAD, alone=st.sampled_from([False, False, True]), topics=NAMES)
+    def commit(self, slot: int, pick: int, who: str, ahead: int, alone: bool, topics: tuple[str, ...]) -> None:
+        """As a member, or as a consumer without a group."""
+        member, version = self.members[slot], picked("OffsetCommit", pick)
+        self.offset += 1
+        fields: dict[str, Any] = {"group_id": self.group, "topics": [self._commits(topic, version) for topic in topics]}
+        fields["generation_id_or_member_epoch"] = -1 if alone else member.epoch + ahead
+        fields["member_id"] = "" if alone else self._id(member, who)
+        if version >= 7:
+            fields["group_instance_id"] = None if alone else member.instance
+        self._ask("OffsetCommit", version, **fields)
+
+    def _commits(self, topic: str, version: int) -> Message:
+        one = Message(partition_index=self.offset % 5, committed_offset=self.offset, committed_metadata=f"of {self.offset}")
+        return Message(name=topic, partitions=[one])
+
+    @rule(slot=SLOT, pick=PICK, who=WHO, ahead=AHEAD, alone=st.booleans(), topics=st.none() | NAMES)
+    def fetch_offsets(self, slot: int, pick: int, who: str, ahead: int, alone: bool, topics: tuple[str, ...] | None) -> None:
+        member, version = self.members[slot], picked("OffsetFetch", pick)
+        wanted = None
+        if topics is not None:
+            wanted = [Message(name=topic, partition_indexes=[0, 1, 2, 3, 4]) for topic in topics]
+        elif version < 2:
+            return
+        fields: dict[str, Any] = {"group_id": self.group, "topics": wanted}
+        if version >= 8:
+            if version >= 9 and not alone:
+                fields |= {"member_id": self._id(member, who), "member_epoch": member.epoch + ahead}
+            fields = {"groups": [Message(**fields)]}
+        self._ask("OffsetFetch", version, **fields)
+
+    @precondition(lambda self: self.offset)
+    @rule(topics=NAMES)
+    def delete_offsets(self, topics: tuple[str, ...]) -> None:
+        parts = [Message(partition_index=one) for one in (0, 3, 7)]
+        wanted = [Message(name=topic, partitions=parts) for topic in topics]
+        self._ask("OffsetDelete", 0, group_id=self.group, topics=wanted)
+
+    @precondition(lambda self: self.state == "Empty" or self.asked % 7 == 0)
+    @rule(pick=PICK, more=st.booleans())
+    def delete_group(self, pick: int, more: bool) -> None:
+        names = [self.group, "group-nobody-has"] if more else [self.group]
+        self._ask("DeleteGroups", picked("DeleteGroups", pick), groups_names=names)
+
+    # ---- after each step
+
+    @invariant()
+    def both_describe_the_group_alike(self) -> None:
+        if not hasattr(self, "group"):
+            return
+        type(self).steps += 1
+        names = [self.group, "group-nobody-has"]
+        told = self._ask("DescribeGroups", 5, groups=names)
+        self.asked += 1
+        self._ask("DescribeGroups", picked("DescribeGroups", self.asked), groups=names)
+        self.state = next(one for one in told["groups"] if one["group_id"] == self.group)["group_state"]
+        found = self._ask("ConsumerGroupDescribe", 1, group_ids=names)
+        modern: Told = next(one for one in found["groups"] if one["group_id"] == self.group)
+        self.described = modern["members"]
+        if not modern["error_code"]:
+            self.state = modern["group_state"]
+            self.seen[f"consumer group {self.state}"] += 1
+        else:
+            self.seen[f"classic group {self.state}"] += 1
+        self.brokers.list_groups(picked("ListGroups", self.asked), names)
+
+
+def _errors(told: Told) -> Iterator[int]:
+    """All errors in an answer."""
+    if isinstance(told, dict):
+        for name, value in told.items():
+            yield from [value] if name == "error_code" else _errors(value)
+    elif isinstance(told, list):
+        for one in told:
+            yield from _errors(one)
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SideBySide]:
+    folder = tmp_path_factory.mktemp("side-by-side")
+    ours = [f"{name}={value}" for name, value in SHARED.items()]
+    with (
+        SingleKafka(jars_or_skip(NEWEST), folder / "kafka", {**SHARED, **KAFKAS_OWN}) as kafka,
+        BrokerProcess(folder / "logs", "--release", "4.4", overrides=ours) as broker,
+        SideBySide((broker.port, kafka.port), TOPICS) as both,
+    ):
+        both.prepare()
+        yield both
+
+
+EXAMPLES, STEPS = (400, 60) if is_night() else (8, 50)
+EXAMPLES = int(os.environ.get("KSPEC_GROUP_EXAMPLES", EXAMPLES))
+
+
+@pytest.mark.slow
+def test_every_answer_is_kafkas(brokers: SideBySide) -> None:
+    GroupsMachine.brokers, GroupsMachine.steps = brokers, 0
+    GroupsMachine.seen = Counter()
+    checks = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        derandomize=not is_night(),
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(GroupsMachine, settings=checks)
+    assert GroupsMachine.steps > EXAMPLES * STEPS // 4, "hardly a step was taken"
+    seen = {name.partition(" ")[0] for name in GroupsMachine.seen}
+    assert seen >= {*VERSIONS} - {"ListGroups"}, "an API was never asked"
+    assert {"consumer group Stable", "classic group CompletingRebalance"} <= {*GroupsMachine.seen}
