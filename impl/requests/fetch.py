@@ -49,7 +49,7 @@ from kspec.spec.values import UNKNOWN_OFFSET, BrokerEpoch, BrokerId, Epoch, Erro
 LOG = logging.getLogger("kspec.broker")
 
 READ_COMMITTED = 1
-FIRST_WITH_STATE = 15
+FIRST_BY_ID, FIRST_WITH_STATE = 13, 15
 
 
 @dataclass(slots=True)
@@ -427,11 +427,11 @@ def _partition(call: Call, read: ReadPartition) -> Message:
 
 
 def _refused(call: Call, error: Error) -> Respond:
-    """The same error for the request and for each of its partitions."""
-    named = "topic_id" if call.version >= 13 else "topic"
+    """The same error for the request and, for clients that may not know that, for each of its partitions."""
+    topics = [] if call.version >= FIRST_BY_ID else call.message.topics
     responses = [
         Message(
-            **{named: getattr(topic, named)},
+            topic=topic.topic,
             partitions=[
                 Message(
                     partition_index=partition.partition,
@@ -442,6 +442,6 @@ def _refused(call: Call, error: Error) -> Respond:
                 for partition in topic.partitions
             ],
         )
-        for topic in call.message.topics
+        for topic in topics
     ]
-    return call.respond(error_code=error.value, responses=responses)
+    return call.respond(error_code=error.value, session_id=call.message.session_id, responses=responses)

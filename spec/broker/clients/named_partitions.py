@@ -59,9 +59,9 @@ def check_deletion_from(internal: bool, of_partition: Error) -> Error:
 def check_isolation_level(level: int) -> Error:
     """Whether a fetch has an isolation level that there is: 0, uncommitted records too, or 1, committed ones only.
 
-    Errors: `UNKNOWN_SERVER_ERROR`, of the request and of each of its partitions.
+    Errors: `UNKNOWN_SERVER_ERROR`, of the request, and before version 13 of each of its partitions, too.
 
-    **Kafka:** `IsolationLevel.forId`, whose exception `KafkaApis.handleError` answers.
+    **Kafka:** `IsolationLevel.forId`, whose exception `KafkaApis.handleError` answers; `FetchRequest.getErrorResponse`.
     """
     return Error.NONE if level in (0, 1) else Error.UNKNOWN_SERVER_ERROR
 
