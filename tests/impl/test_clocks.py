@@ -32,6 +32,8 @@ MAY: dict[str, str] = {
     "impl.server.clock": "both clocks of a broker or controller: `Instant` says which is which",
     "impl.storage.real_disk": "a segment without any timestamp is as old as its file, as for Kafka",
     "trials.faults.rounds": "names a topic so that no earlier round has one of that name",
+    "trials.faults.members.load": "the events of several processes are put in order by the clock that all of them have",
+    "trials.faults.members.python_clients": "the time of an event, by the clock that all processes have",
     "trials.faults.process_run": "the timestamps of records that a client sends",
     "conformance.wire.cases.kept": "which of the texts that were kept is the oldest",
     "conformance.wire.run.suite_run": "the timestamps of records that a client sends",

@@ -16,6 +16,7 @@ from kspec.trials.history.events import (
     REFUSED,
     CommitEvent,
     Event,
+    OwnershipEvent,
     Poll,
     RecordEvent,
     SendOutcome,
@@ -93,7 +94,7 @@ def _original(evidence: tuple[Event, ...], sources: Mapping[RecordEvent, tuple[E
 
 
 def _sources_of(event: Event, sources: Mapping[RecordEvent, tuple[Event, ...]]) -> tuple[Event, ...]:
-    return (event,) if isinstance(event, CommitEvent | TransactionEvent) else sources.get(event, (event,))
+    return (event,) if isinstance(event, CommitEvent | TransactionEvent | OwnershipEvent) else sources.get(event, (event,))
 
 
 def count_by_name(anomalies: Iterable[Anomaly]) -> dict[str, int]:

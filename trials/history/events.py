@@ -157,11 +157,35 @@ class Snapshot:
     ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class OwnershipStart:
+    """From here on a member of a group holds a partition for its own. `key`: `GROUP/TOPIC-N`."""
+
+    client: str
+    partition: str
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipEnd:
+    """The member has given the partition up."""
+
+    client: str
+    partition: str
+    ms: int = 0
+
+
 RecordEvent: TypeAlias = SendStart | SendOutcome | ConsumerAssignment | Poll | PartitionEnd
 CommitEvent: TypeAlias = CommitStart | CommitOutcome | OffsetFetchStart | OffsetFetchOutcome
 TransactionEvent: TypeAlias = TransactionEnd | Consumption | ConsumedTo | Snapshot
-Event: TypeAlias = RecordEvent | CommitEvent | TransactionEvent
-EVENTS: tuple[type[Event], ...] = (*get_args(RecordEvent), *get_args(CommitEvent), *get_args(TransactionEvent))
+OwnershipEvent: TypeAlias = OwnershipStart | OwnershipEnd
+Event: TypeAlias = RecordEvent | CommitEvent | TransactionEvent | OwnershipEvent
+EVENTS: tuple[type[Event], ...] = (
+    *get_args(RecordEvent),
+    *get_args(CommitEvent),
+    *get_args(TransactionEvent),
+    *get_args(OwnershipEvent),
+)
 KINDS: dict[str, type[Event]] = {
     "sent": SendStart,
     "outcome": SendOutcome,
@@ -176,6 +200,8 @@ KINDS: dict[str, type[Event]] = {
     "consumed": Consumption,
     "consumedto": ConsumedTo,
     "snapshot": Snapshot,
+    "owned": OwnershipStart,
+    "gaveup": OwnershipEnd,
 }
 """The events by their names in JSON."""
 NAMES: dict[type[Event], str] = {kind: name for name, kind in KINDS.items()}

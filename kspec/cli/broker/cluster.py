@@ -62,6 +62,15 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Ten such clients move amounts between 100 accounts, while coordinators and leaders are killed.",
 )
+@click.option(
+    "--members",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Members of two groups, one for each protocol, of all client families, while coordinators are killed.",
+)
+@click.option(
+    "--group-size", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="With --members: of each group."
+)
 @click.option("--start", metavar="N", help="Start broker N by hand, in the cluster that runs in DIR.")
 @click.option("--story", metavar="NAME", help="Go through the run of a study, where it fails and where it does not.")
 @click.option("--stories", is_flag=True, help="List the studies, with what processes show of them.")
@@ -89,6 +98,8 @@ def cluster(
     consumers: int,
     transactions: bool,
     bank: float | None,
+    members: float | None,
+    group_size: int,
     start: str | None,
     story: str | None,
     stories: bool,
@@ -105,18 +116,20 @@ def cluster(
     With --bank transactional clients of all families that there are move amounts between accounts, and the sum of all
     accounts must be the same in each snapshot of what is committed. Exit status as with --rounds.
 
+    With --members clients of all families that there are join two groups, one for each protocol, and commit offsets; each
+    acknowledged commit must be there, a partition may have two owners only shortly, and the groups must come to rest.
+
     With --story processes go through the run of a study, first with the release where it fails, then with the repaired one.
     Exit status: 0 if it went as told, 1 if not. Without --log-dir nothing of it is kept.
     """
-    if bank is not None and rounds is not None:
-        raise click.UsageError("--bank is no round: leave --rounds out")
+    is_trial = is_one_trial(rounds, bank, members)
     if stories:
         return list_stories()
     if story is not None:
         return tell_story(story, release, mutant, log_dir, port)
     if log_dir is None:
         raise click.UsageError("Missing option '--log-dir'.")
-    from kspec.cli.broker.cluster_rounds import SOON, rounds_of, run_bank, run_rounds, with_transactions
+    from kspec.cli.broker.cluster_rounds import SOON, rounds_of, run_bank, run_members, run_rounds, with_transactions
     from kspec.cli.broker.cluster_view import ClusterDisplay
     from kspec.impl.config.folders import check_folder
     from kspec.trials.cluster.clocks import MovableClocks, faketime_library
@@ -136,7 +149,6 @@ def cluster(
             return ALL_HOLD
         given = parse_overrides(overrides)
         ports = (ports_from if rounds is None else ports_behind)(port, brokers, controllers)
-        is_trial = rounds is not None or bank is not None
         given = {**SOON, **given} if is_trial else given
         nodes = nodes_of(folder.path, brokers, ports, given, combined=combined)
         if kafka is None:
@@ -148,6 +160,8 @@ def cluster(
         running = ClusterSupervisor(folder, nodes, program, shown.say, restarts=is_trial or not no_restart)
         if bank is not None:
             return asyncio.run(run_bank(running, shown, bank, seed))
+        if members is not None:
+            return asyncio.run(run_members(running, shown, members, group_size))
         if rounds is not None:
             given_load = (acks, rate, groups, consumers)
             settings = rounds_of(
@@ -165,6 +179,14 @@ def cluster(
     except ClusterError as error:
         raise StoppedError(str(error)) from error
     return ALL_HOLD
+
+
+def is_one_trial(rounds: int | None, bank: float | None, members: float | None) -> bool:
+    """Whether a trial is asked for. Raises: `UsageError`, if several are."""
+    asked = sum(one is not None for one in (rounds, bank, members))
+    if asked > 1:
+        raise click.UsageError("--rounds, --bank and --members are three trials: give one of them")
+    return asked == 1
 
 
 def check_settings(nodes: "list[Node]") -> None:

@@ -13,6 +13,7 @@ from kspec.cli.statuses import ALL_HOLD, STOPPED, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
     from kspec.trials.cluster.supervisor import ClusterSupervisor
+    from kspec.trials.faults.members.families import MemberFamily
     from kspec.trials.faults.rounds import RoundSettings
     from kspec.trials.faults.transactors.families import ClientFamily
 
@@ -132,6 +133,48 @@ async def run_bank(cluster: "ClusterSupervisor", shown: ClusterDisplay, seconds:
 
     async def work() -> None:
         found.append(await BankTrial(cluster, settings).run())
+        print(found[0], flush=True)
+
+    async def beside() -> None:
+        showing = [] if shown.plain else [shown.keep_showing()]
+        await unless(asyncio.Event(), work(), *showing)
+
+    in_order = await run_in_foreground(cluster, lambda: shown.ready(cluster.addresses), beside)
+    if any(verdict.is_bad for verdict in found):
+        return VIOLATED
+    return ALL_HOLD if in_order and found else STOPPED
+
+
+def member_families(folder: Path) -> "tuple[MemberFamily, ...]":
+    """All families of members that can be built here; it says which cannot. Raises: `UsageError`, if there is none."""
+    from kspec.conformance.kafka.jars import KafkaMissingError, find_jars
+    from kspec.trials.cluster.plan import UsageError
+    from kspec.trials.faults.members.families import PROTOCOLS, built
+    from kspec.trials.faults.transactors.families import MissingFamilyError
+
+    found = []
+    for name in PROTOCOLS:
+        try:
+            found.append(built(name, folder / "clients" / name, lambda: find_jars(CLIENTS_OF).class_path))
+        except (MissingFamilyError, KafkaMissingError) as error:
+            click.echo(f"NOT RUN: members of {name}: {error}", err=True)
+    if not found:
+        raise UsageError("there is no family of members")
+    return tuple(found)
+
+
+async def run_members(cluster: "ClusterSupervisor", shown: ClusterDisplay, seconds: float, size: int) -> int:
+    """Start the cluster, let members join and commit, and stop it; the exit status. Raises: `UsageError`, `ClusterError`."""
+    from kspec.trials.cluster.foreground import run_in_foreground, unless
+    from kspec.trials.faults.load import library
+    from kspec.trials.faults.members.trial import MembersSettings, MembersTrial, MembersVerdict
+
+    library()
+    settings = MembersSettings(seconds, member_families(cluster.folder.path), size)
+    found: list[MembersVerdict] = []
+
+    async def work() -> None:
+        found.append(await MembersTrial(cluster, settings).run())
         print(found[0], flush=True)
 
     async def beside() -> None:

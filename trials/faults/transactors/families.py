@@ -40,18 +40,18 @@ def _librdkafka(folder: Path, class_path: Callable[[], Sequence[Path]]) -> Clien
     return ClientFamily(LIBRDKAFKA, (sys.executable, "-m", "kspec.trials.faults.transactors.librdkafka"))
 
 
-def _of_java(name: str) -> str | None:
+def java_program(name: str) -> str | None:
     """A program of `$JAVA_HOME`; of the path, where that has none: it may run Java and not compile."""
     home = os.environ.get("JAVA_HOME")
     return (shutil.which(str(Path(home) / "bin" / name)) if home else None) or shutil.which(name)
 
 
 def _java(folder: Path, class_path: Callable[[], Sequence[Path]]) -> ClientFamily:
-    java, compiler = _of_java("java"), _of_java("javac")
+    java, compiler = java_program("java"), java_program("javac")
     if java is None or compiler is None:
         raise MissingFamilyError("there is no Java compiler: install a JDK of 17 or later, or set JAVA_HOME")
     path = os.pathsep.join(map(str, class_path()))
-    _build([compiler, "-cp", path, "-d", str(folder), str(HERE / "Transactor.java")], folder)
+    build([compiler, "-cp", path, "-d", str(folder), str(HERE / "Transactor.java")], folder)
     return ClientFamily(JAVA, (java, *JVM, "-cp", os.pathsep.join([str(folder), path]), "Transactor"))
 
 
@@ -63,11 +63,12 @@ def _franz_go(folder: Path, class_path: Callable[[], Sequence[Path]]) -> ClientF
     if not source.is_dir():
         raise MissingFamilyError("its program comes with a clone of the repository only")
     program = folder / "transactor"
-    _build([go, "build", "-o", str(program), "."], source)
+    build([go, "build", "-o", str(program), "."], source)
     return ClientFamily(FRANZ_GO, (str(program),))
 
 
-def _build(command: Sequence[str], folder: Path) -> None:
+def build(command: Sequence[str], folder: Path) -> None:
+    """Run the command that builds a program. Raises: `MissingFamilyError`, with the last line that it says."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=BUILD_S, check=False)
     except subprocess.TimeoutExpired:

@@ -1,0 +1,1 @@
+"""Tests of members of groups, of several families of clients."""

@@ -1,0 +1,1 @@
+"""Members of groups, of several families of clients, and what is seen of their partitions and commits."""
