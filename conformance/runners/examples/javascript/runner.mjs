@@ -363,7 +363,7 @@ async function run(one, known) {
     if (Date.now() - sent < (step.not_before_ms ?? 0)) throw new Wrong(`it answers after ${Date.now() - sent} ms`);
     const { wrong, answer } = look(step.api, version, frame, step.expect, step.keep);
     if (!wrong) return;
-    const codes = step.expect.filter((one) => one.path.endsWith("error_code")).map((one) => at(answer, one.path, known));
+    const codes = step.expect.filter((one) => one.path.endsWith("error_code")).map((one) => at(answer, one.path, known)).filter((code) => code !== UNTOLD);
     return { wrong, again: codes.some((code) => code !== undefined && step.retry?.includes(Number(code))) };
   };
   try {
