@@ -65,6 +65,8 @@ TO_MEND = {
     " makes the group classic before it computes a target (`classicGroupJoinToConsumerGroup`), this broker after that",
     "an id gets an instance": "a dynamic member joins again as a static one: as long as nobody knows the instance, Kafka"
     " gives it the empty target (`ConsumerGroup.targetAssignment`), this broker its own",
+    "a refused join takes an empty group away": "JoinGroup with a member id is refused in an empty consumer group, and Kafka"
+    " forgets the group all the same, in memory only (`maybeDeleteEmptyConsumerGroup`); this broker keeps it",
 }
 """Differences that the machine has found and does not look at again: they are this broker's, and are still there."""
 
@@ -262,7 +264,7 @@ class GroupsMachine(RuleBasedStateMachine):
             return
         if self.described and not member_id and instance is None and version < 4:
             return
-        if self._is_made_up(member_id, instance):
+        if self._is_made_up(member_id, instance) or (member_id and self.state in ("Empty", "Dead")):
             return
         metadata = subscription(layout, topics)
         fields: dict[str, Any] = {"group_id": self.group, "session_timeout_ms": SESSION_MS, "member_id": member_id}
