@@ -66,7 +66,8 @@ TO_MEND = {
     "an id gets an instance": "a dynamic member joins again as a static one: as long as nobody knows the instance, Kafka"
     " gives it the empty target (`ConsumerGroup.targetAssignment`), this broker its own",
     "a refused join takes an empty group away": "JoinGroup with a member id is refused in an empty consumer group, and Kafka"
-    " forgets the group all the same, in memory only (`maybeDeleteEmptyConsumerGroup`); this broker keeps it",
+    " forgets the group all the same, in memory only (`maybeDeleteEmptyConsumerGroup`); this broker keeps it. The machine"
+    " asks so in no empty group, of either protocol",
 }
 """Differences that the machine has found and does not look at again: they are this broker's, and are still there."""
 
