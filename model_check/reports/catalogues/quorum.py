@@ -43,7 +43,7 @@ NOT_CAUGHT = {
         "a leader that is removed commits with one voter too few, but whoever lacks that record still asks this leader for"
         " its vote, by the voters that it knows, and is refused"
     ),
-    "changes-before-own-record": "the run that we know needs four voters and three epochs; no exploration has come so far yet",
+    "changes-before-own-record": "the run that we know needs four voters and three epochs; none has been explored so far",
     "promises-while-following": "costs time: a leader that serves is deposed by who cannot reach it",
     "truncates-committed": "no leader lacks what is committed, so none asks for that, as long as no disk is lost",
     "votes-by-id": (
