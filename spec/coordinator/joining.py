@@ -70,7 +70,7 @@ def handle_join_group(coordinator: Coordinator, group: Group, request: JoinGroup
     is_new = request.member_id == NO_MEMBER_ID
     if exists(group) and group.consumer is None:
         return _join(coordinator, group, request, now)
-    if not is_new:
+    if not is_new:  # by this Kafka forgets an empty consumer group, in memory only
         return _refuse(group, request, Error.UNKNOWN_MEMBER_ID, request.member_id)
     new = created(group, now.timestamp)
     step = _join(coordinator, new, request, now)

@@ -200,6 +200,12 @@ class CoordinatorProtocol:
     assigns: Callable[[str, tuple[Subscriber[bytes], ...], PartitionCounts[bytes]], Assignment[bytes]] = assign_by_name
     """The targets that the assignor of a name makes for members, by how many partitions topics have."""
 
+    assigns_before_downgrade: bool = True
+    """Whether targets are computed before a group becomes classic because its last consumer joins by JoinGroup."""
+
+    downgrade_rebalances: Callable[[bool, bool], bool] = consumers.stable_when_classic
+    """Whether such a group rebalances when it is classic: if the member reads other topics, if the targets are old."""
+
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:

@@ -5,7 +5,7 @@ Read for what differs were `GroupMetadata` and `GroupCoordinator` of 2.1.0, 2.3.
 Everything else of the classic protocol is as in 4.4, in all releases.
 
 Of consumer groups (KIP-848) `GroupMetadataManager`, `ConsumerGroup` and `CurrentAssignmentBuilder` of 4.0.0, 4.1.0, 4.2.0
-and 4.3.1 were read. What differs in 4.4 is known from its class files.
+and 4.3.1 were read. What differs in 4.1.1 and in 4.4 is known from their class files.
 """
 
 from dataclasses import replace
@@ -55,10 +55,18 @@ COORDINATOR_3_3 = replace(COORDINATOR_3_2, name="3.3", commits_while_empty=commi
 """3.3: a consumer that assigns partitions to itself may have an instance id (KAFKA-14201)."""
 
 COORDINATOR_3_4 = replace(COORDINATOR_3_3, name="3.4", renewed_timeout=joining.take_timeout)
-"""3.4 to 4.1: a member that joins again has the time-outs that it asks for (KAFKA-14009)."""
+"""3.4 to 4.0: a member that joins again has the time-outs that it asks for (KAFKA-14009)."""
+
+COORDINATOR_4_1 = replace(
+    COORDINATOR_3_4,
+    name="4.1",
+    assigns_before_downgrade=False,
+    downgrade_rebalances=consumers.rebalances_if_it_reads_others,
+)
+"""4.1, from 4.1.1 on: a group whose last consumer joins by JoinGroup becomes classic before a target is computed."""
 
 COORDINATOR_4_2 = replace(
-    COORDINATOR_3_4,
+    COORDINATOR_4_1,
     name="4.2",
     knows_epoch=consumers.is_known_epoch_or_joins,
     epoch_after_revocation=consumers.same_epoch_after_revocation,
@@ -77,10 +85,11 @@ COORDINATOR_4_3 = replace(
     commits_of_old_epoch=consumers.if_owned_since,
     described=consumers.with_pending,
     is_behind=consumers.behind_targets,
+    downgrade_rebalances=consumers.rebalances_if_targets_are_old,
 )
 """4.3: targets wait for each other (KIP-1263), a commit on its way while the epoch moves counts (KIP-1251), a group
-begins in epoch 1, so that no member stays in epoch 0, which is that of one that joins, and a member is described with what
-it has to give up."""
+begins in epoch 1, so that no member stays in epoch 0, which is that of one that joins, a member is described with what
+it has to give up, and a group that becomes classic rebalances if its targets are old."""
 
 COORDINATOR_4_4 = replace(
     COORDINATOR_4_3,

@@ -32,7 +32,7 @@ from kspec.spec.coordinator.modern.state import (
 )
 from kspec.spec.coordinator.modern.targets import assign_if_due
 from kspec.spec.coordinator.protocol import Coordinator, MigrationPolicy
-from kspec.spec.coordinator.rebalance import then
+from kspec.spec.coordinator.rebalance import prepare_rebalance, then
 from kspec.spec.coordinator.records import GroupRecord
 from kspec.spec.coordinator.rules.consumer_protocol import SubscriptionInBytes, read_subscription, write_assignment
 from kspec.spec.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -74,18 +74,65 @@ def join_consumers(coordinator: Coordinator, group: Group, request: JoinGroupReq
     step = Step(group) if replaced is None else after_records(group, *_replacing(group, replaced, member))
     described = _as_described(member, request, subscription)
     step = then(step, lambda after: _update(coordinator, after, member, described))
+    if static is not None and is_last_consumer(coordinator, consumer, static):
+        return _back_to_classic(coordinator, group, step, member, subscription, request, now)
     step = then(step, lambda after: assign_if_due(coordinator, after, now))
     step = then(step, lambda after: _reconciled(coordinator, after, member, subscription, now))
     joined = consumer_of(modern(step.state), member_id) or described
-    answer = JoinGroupResponse(Error.NONE, member_id, Generation(joined.epoch), CONSUMER, request.protocols[0].name)
-    told = AnswerMember(request.request, answer, when_committed=True)
-    if replaced is not None and may_downgrade(coordinator, modern(step.state).members):
-        step = then(step, lambda after: downgraded(coordinator, after, modern(after).members, now))
-        return Step(step.state, (*step.effects, told))
     timed = in_session(coordinator, joined, now)._replace(
         join_deadline_ms=None, sync_deadline_ms=now.after(request.rebalance_timeout_ms)
     )
-    return Step(with_timers(step.state, timed), (*step.effects, told))
+    return Step(with_timers(step.state, timed), (*step.effects, _joined(request, joined)))
+
+
+def _joined(request: JoinGroupRequest, member: ConsumerGroupMember) -> AnswerMember:
+    protocol = request.protocols[0].name
+    answer = JoinGroupResponse(Error.NONE, member.member_id, Generation(member.epoch), CONSUMER, protocol)
+    return AnswerMember(request.request, answer, when_committed=True)
+
+
+def is_last_consumer(coordinator: Coordinator, group: ConsumerGroup, static: ConsumerGroupMember) -> bool:
+    """Whether a group is classic once this static member is: all others speak the classic protocol, the policy allows it.
+
+    **Kafka:** `GroupMetadataManager.validateOnlineDowngradeWithReplacedMember`.
+    """
+    if static.classic is not None:
+        return False
+    others = tuple(one for one in group.members if one.member_id != static.member_id)
+    return may_downgrade(coordinator, (*others, static._replace(classic=ClassicMetadata(0, ()))))
+
+
+def _back_to_classic(
+    coordinator: Coordinator,
+    before: Group,
+    updated: GroupStep,
+    member: ConsumerGroupMember,
+    subscription: SubscriptionInBytes,
+    request: JoinGroupRequest,
+    now: Instant,
+) -> GroupStep:
+    """The last consumer joins by JoinGroup: the group is classic, in the epoch and with the targets that it had before.
+
+    The member is told the epoch that it has then, without those of its former self if a rebalance begins.
+
+    **Kafka:** the end of `GroupMetadataManager.classicGroupJoinToConsumerGroup`, `convertToClassicGroup`.
+    """
+    had, has = modern(before), modern(updated.state)
+    described = consumer_of(has, member.member_id) or member
+    targets_are_old = had.assignment_epoch < has.epoch
+    rebalances = coordinator.protocol.downgrade_rebalances(described.topics != member.topics, targets_are_old)
+    step = updated
+    if coordinator.protocol.assigns_before_downgrade:
+        step = then(step, lambda after: assign_if_due(coordinator, after, now))
+    if not rebalances:
+        step = then(step, lambda after: _reconciled(coordinator, after, member, subscription, now))
+    joined = consumer_of(modern(step.state), member.member_id) or described
+    left = (*(one for one in has.members if one.member_id != member.member_id), described)
+    as_it_was = updated.state._replace(consumer=has._replace(epoch=had.epoch))
+    step = then(step, lambda after: downgraded(coordinator, as_it_was, left, now))
+    if rebalances:
+        step = then(step, lambda after: prepare_rebalance(coordinator, after, now))
+    return Step(step.state, (*step.effects, _joined(request, joined)))
 
 
 def _refuse_join(group: Group, request: JoinGroupRequest, error: Error, member_id: MemberId = NO_MEMBER_ID) -> GroupStep:

@@ -172,28 +172,27 @@ def downgraded(coordinator: Coordinator, group: Group, left: tuple[ConsumerGroup
     **Kafka:** `ClassicGroup.fromConsumerGroup`, `GroupMetadataManager.convertToClassicGroup`.
     """
     consumer = modern(group)
-    members = tuple(_as_classic(coordinator.topics, consumer, member) for member in left)
     gone = replay_all(group, tombstones_of_group(group))
     classic = gone._replace(
         state=GroupState.STABLE,
         state_since_ms=now.timestamp,
         protocol_type=CONSUMER,
         generation=Generation(consumer.epoch),
-        leader=members[0].member_id,
-        members=members,
+        leader=left[0].member_id,
+        members=tuple(_as_classic(member) for member in left),
     )
     classic = classic._replace(protocol_name=select_protocol(classic))
     classic = classic._replace(subscribed=topics_of_members(classic))
+    assigned = tuple(_with_target(coordinator.topics, consumer, member, classic.protocol_name) for member in classic.members)
+    classic = classic._replace(members=assigned)
     step = after_records(group, *tombstones_of_group(group), group_record(classic))
-    for member in members:
+    for member in assigned:
         classic = touched(classic, member.member_id, now)
     return Step(classic, step.effects)
 
 
-def _as_classic(topics: TopicsImage, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
+def _as_classic(member: ConsumerGroupMember) -> Member:
     classic = member.classic or ClassicMetadata(0, ())
-    subscription = read_subscription(classic.protocols[0].metadata) if classic.protocols else None
-    layout = 0 if subscription is None else subscription.layout
     return Member(
         member.member_id,
         member.instance_id,
@@ -203,5 +202,11 @@ def _as_classic(topics: TopicsImage, group: ConsumerGroup, member: ConsumerGroup
         member.rebalance_timeout_ms,
         CONSUMER,
         classic.protocols,
-        write_assignment(layout, by_name(topics, target_of(group, member.member_id))),
     )
+
+
+def _with_target(topics: TopicsImage, group: ConsumerGroup, member: Member, protocol: str | None) -> Member:
+    """The member with its target, in the layout of its subscription under the group's protocol."""
+    subscription = read_subscription(metadata_for(member, protocol))
+    layout = 0 if subscription is None else subscription.layout
+    return member._replace(assignment=write_assignment(layout, by_name(topics, target_of(group, member.member_id))))

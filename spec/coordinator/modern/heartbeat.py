@@ -15,7 +15,7 @@ from kspec.spec.coordinator.modern.group_steps import (
     tombstones_of_member,
     with_timers,
 )
-from kspec.spec.coordinator.modern.reconciliation import goal_of, reconcile
+from kspec.spec.coordinator.modern.reconciliation import Goal, goal_of, reconcile
 from kspec.spec.coordinator.modern.records import (
     ConsumerRecordKind,
     ConsumerTombstone,
@@ -104,7 +104,8 @@ def handle_consumer_group_heartbeat(
         return _refused(group, error)
     updated = then(replaced, lambda after: _update(coordinator, after, found.member, request))
     assigned = then(updated, lambda after: assign_if_due(coordinator, after, now))
-    return _reconciled(coordinator, group, assigned, found.member, request, now)
+    goal = _goal(coordinator, modern(begun.state), modern(updated.state), modern(assigned.state), found.member)
+    return _reconciled(coordinator, group, assigned, found.member, goal, request, now)
 
 
 def _refused(group: Group, error: Error) -> GroupStep:
@@ -268,11 +269,32 @@ def _forget_unused(group: Group, regex: str) -> GroupStep:
     return after_records(group, ConsumerTombstone(group.group_id, ConsumerRecordKind.REGULAR_EXPRESSION, regex))
 
 
+def _goal(
+    coordinator: Coordinator,
+    before: ConsumerGroup,
+    updated: ConsumerGroup,
+    assigned: ConsumerGroup,
+    found: ConsumerGroupMember,
+) -> Goal:
+    """The goal of the member of a heartbeat: what was computed in this step, else what its instance has, if it has one.
+
+    A member that the group knows, and that joins again with an instance id that nobody has had, so has to give up all.
+
+    **Kafka:** `ConsumerGroup.targetAssignment` of a member and an instance, which asks the group as it was before.
+    """
+    member = consumer_of(assigned, found.member_id) or found
+    goal = goal_of(coordinator.topics, assigned, member)
+    is_computed = assigned.assignment_epoch != updated.assignment_epoch
+    is_new_instance = member.instance_id is not None and static_consumer(before, member.instance_id) is None
+    return goal._replace(target=frozenset()) if is_new_instance and not is_computed else goal
+
+
 def _reconciled(
     coordinator: Coordinator,
     before: Group,
     assigned: GroupStep,
     found: ConsumerGroupMember,
+    goal: Goal,
     request: ConsumerGroupHeartbeatRequest,
     now: Instant,
 ) -> GroupStep:
@@ -282,7 +304,6 @@ def _reconciled(
     """
     group = assigned.state
     member = consumer_of(modern(group), found.member_id) or found
-    goal = goal_of(coordinator.topics, modern(group), member)
     changed = (member.topics, member.regex) != (found.topics, found.regex)
     owned = coordinator.protocol.owned_at(request.member_epoch, request.owned)
     outcome = reconcile(coordinator.protocol, member, goal, owned, changed)

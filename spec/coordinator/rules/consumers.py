@@ -208,3 +208,23 @@ def behind_targets(epoch: GroupEpoch, group_epoch: GroupEpoch, assignment_epoch:
     **Kafka:** from 4.3 on, `classicGroupHeartbeatToConsumerGroup`, `throwIfRebalanceInProgress`.
     """
     return epoch < assignment_epoch
+
+
+def stable_when_classic(reads_others: bool, targets_are_old: bool) -> bool:
+    """A group that becomes classic as its last consumer joins by JoinGroup is stable, with the targets that it had.
+
+    If a target was computed for the member's other topics, it is told an epoch in which the classic group is not.
+
+    **Kafka:** up to 4.1.0, `GroupMetadataManager.classicGroupJoinToConsumerGroup`.
+    """
+    return False
+
+
+def rebalances_if_it_reads_others(reads_others: bool, targets_are_old: bool) -> bool:
+    """It rebalances if that member reads other topics than before. **Kafka:** 4.1.1 and 4.2."""
+    return reads_others
+
+
+def rebalances_if_targets_are_old(reads_others: bool, targets_are_old: bool) -> bool:
+    """It rebalances if there are no targets of the group's epoch yet. **Kafka:** from 4.3 on."""
+    return targets_are_old

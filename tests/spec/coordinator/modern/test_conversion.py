@@ -397,6 +397,81 @@ def test_a_static_member_takes_the_group_back() -> None:
     assert given.partitions == ALL
 
 
+LAST = [
+    ("4.0", 2, GroupState.STABLE),
+    ("4.1", 0, GroupState.PREPARING_REBALANCE),
+    ("4.2", 0, GroupState.PREPARING_REBALANCE),
+    ("4.4", 0, GroupState.PREPARING_REBALANCE),
+]
+
+
+@pytest.mark.parametrize(("release", "told", "state"), LAST)
+def test_the_last_consumer_reads_other_topics_when_it_becomes_classic(release: str, told: int, state: GroupState) -> None:
+    """Up to 4.1.0 it is told an epoch that the classic group does not have."""
+    driver = ConsumerDriver(release, topics(a=4, b=2))
+    driver.come("n", "a", instance_id="i")
+    answer = joined(driver, "", instance_id="i", protocols=classic("a", "b", owned="a:0,1,2,3"))
+    assert (answer.error, answer.generation) == (Error.NONE, told)
+    group = driver.group
+    assert (group.consumer, group.state, group.generation) == (None, state, 1)
+    given = read_assignment(group.members[0].assignment)
+    assert given is not None
+    assert given.partitions == ALL, "what it had before"
+    assert synced(driver, answer.member_id, answer.generation, instance_id="i").error == Error.ILLEGAL_GENERATION
+    (loaded,) = load(driver.log)
+    assert (loaded.consumer, loaded.generation) == (None, 1)
+    assert [one.member_id for one in loaded.members] == [answer.member_id]
+
+
+@pytest.mark.parametrize(
+    ("release", "told", "state"), [("4.2", 1, GroupState.STABLE), ("4.3", 0, GroupState.PREPARING_REBALANCE)]
+)
+def test_a_group_that_becomes_classic_without_new_targets_rebalances_since_4_3(
+    release: str, told: int, state: GroupState
+) -> None:
+    driver = ConsumerDriver(release, T)
+    driver.come("n", "a", instance_id="i")
+    driver.know(topics(a=5))
+    answer = joined(driver, "", instance_id="i", protocols=classic("a", owned="a:0,1,2,3"))
+    assert (answer.error, answer.generation) == (Error.NONE, told)
+    assert (driver.group.consumer, driver.group.state) == (None, state)
+
+
+def test_the_last_consumer_becomes_classic_under_its_own_id() -> None:
+    driver = mixed()
+    driver.go("n")
+    driver = ConsumerDriver(known=T)
+    driver.come("n", "a", instance_id="i")
+    first = joined(driver, "")
+    assert (first.error, first.generation) == (Error.NONE, 2)
+    answer = joined(driver, "n", "a:0,1,2,3", instance_id="i")
+    assert (answer.error, answer.generation) == (Error.NONE, 1), "it has to give up two partitions first"
+    group = driver.group
+    assert (group.consumer, group.state, group.generation) == (None, GroupState.STABLE, 2)
+    assert [one.member_id for one in group.members] == [first.member_id, "n"]
+    assert group.leader == first.member_id
+
+
+def test_a_static_member_is_not_the_last_while_another_reads_by_the_newer_protocol() -> None:
+    driver = ConsumerDriver(known=T)
+    driver.come("n", "a", instance_id="i")
+    driver.come("n2", "a")
+    joined(driver, "", instance_id="i")
+    assert len(driver.consumers.members) == 2
+
+
+def test_a_classic_member_has_the_layout_of_the_protocol_that_is_chosen() -> None:
+    driver = ConsumerDriver(known=T)
+    driver.come("n", "a", instance_id="i")
+    driver.come("n2", "a")
+    both = (*classic("a", protocol="roundrobin", layout=0), *classic("a", layout=1))
+    joined(driver, "", instance_id="i", protocols=classic("a"))
+    joined(driver, "", protocols=both)
+    driver.go("n2")
+    assert driver.group.protocol_name == "range"
+    assert {one.assignment[:2] for one in driver.group.members} == {b"\0\1"}
+
+
 def test_a_static_member_of_the_classic_protocol_is_replaced_by_another() -> None:
     driver = mixed()
     first = joined(driver, "", instance_id="i")

@@ -549,6 +549,32 @@ def test_a_static_member_that_joins_again_under_its_own_id(release: str, error: 
     assert driver.come("s2", "a", instance_id="i").error == Error.UNRELEASED_INSTANCE_ID
 
 
+@pytest.mark.parametrize("release", ["4.0", "4.4"])
+def test_a_member_that_gets_an_instance_has_no_target_at_first(release: str) -> None:
+    """Nobody has had the instance. What it waits for it does not get either, until there is another target."""
+    driver = ConsumerDriver(release, T)
+    driver.come("m1", "a")
+    driver.come("m2", "a")
+    assert driver.consumer("m2").state == MemberState.UNRELEASED_PARTITIONS
+    assert driver.come("m2", "a", instance_id="i").assignment == frozenset()
+    assert (driver.consumer("m2").state, driver.consumer("m2").epoch) == (MemberState.STABLE, 2)
+    assert driver.come("m1", "a", instance_id="j").assignment == frozenset(), "behind its target: it gives up all"
+    assert driver.beat("m2", 2, "", rebalance_timeout_ms=1, topics=frozenset("a"), instance_id="i").assignment == frozenset()
+    assert driver.come("m3", "a").member_epoch == 3
+    assert driver.beat("m2", 2, "", instance_id="i").assignment == held("a:3,4")
+
+
+def test_a_member_that_has_its_target_keeps_it_when_it_gets_an_instance() -> None:
+    driver = two_members()
+    assert driver.come("m1", "a", instance_id="i").assignment == held("a:0,1,2")
+
+
+def test_a_member_that_gets_an_instance_and_reads_other_topics_has_what_is_computed() -> None:
+    driver = ConsumerDriver(known=topics(a=2, b=1))
+    driver.come("m1", "a")
+    assert driver.come("m1", "a", "b", instance_id="i").assignment == held("a:0,1 b:0")
+
+
 @pytest.mark.parametrize(("release", "epoch"), [("4.2", 0), ("4.3", 1)])
 def test_a_group_begins_in_epoch_1_since_4_3(release: str, epoch: int) -> None:
     driver = ConsumerDriver(release, T, first_epoch=None)
