@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from kspec.conformance.kafka.process import write_properties
+from kspec.conformance.kafka.single import SingleKafka
 from kspec.impl.wire.values import Message
 from kspec.spec.coordinator.rules.consumer_protocol import read_assignment
-from tests.impl.broker.process import BrokerClient, wait_until
+from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
 from tests.limits.turns import Turns
 
 Told = Any
@@ -135,8 +137,12 @@ def _lead_differs(ours: Told, kafkas: Told) -> bool:
 class SideBySide:
     """Two brokers, ours first, with the same topics. `partitions`: of each topic."""
 
-    def __init__(self, ports: tuple[int, int], partitions: Mapping[str, int]) -> None:
-        self.sides = (Side(ports[OURS]), Side(ports[KAFKAS]))
+    def __init__(self, broker: BrokerProcess, kafka: SingleKafka, partitions: Mapping[str, int]) -> None:
+        self._processes = broker, kafka
+        self.sides = (Side(broker.port), Side(kafka.port))
+        self.settings: Mapping[str, object] = {}
+        """Settings that both have beside those of their first start."""
+
         self.asking = self.connect()
         self._names = 0
         self._partitions = partitions
@@ -161,8 +167,36 @@ class SideBySide:
             for topic, count in self._partitions.items():
                 client.create(topic, count)
             wait_until(lambda side=side, client=client: self._is_led(side, client))
+        self.wait_until_coordinated()
+
+    def wait_until_coordinated(self) -> None:
+        """Wait until all groups have coordinators that have read their logs."""
+        for client in self.asking:
             for group in map(str, range(20)):
                 wait_until(lambda client=client, group=group: _is_coordinated(client, group))
+
+    def restart(self, settings: Mapping[str, object], *, in_order: bool) -> None:
+        """Stop both, or end them at once, and start them with these settings. All connections are lost."""
+        for client in self.asking:
+            client.close()
+        broker, kafka = self._processes
+        others = [one for one in broker.overrides if one.partition("=")[0] not in self.settings]
+        broker.overrides = [*others, *(f"{name}={value}" for name, value in settings.items())]
+        for name in self.settings:
+            kafka.process.settings.pop(name, None)
+        kafka.process.settings.update(settings)
+        write_properties(kafka.process.folder / "server.properties", kafka.process.settings)
+        self.settings = settings
+        if in_order:
+            broker.stop()
+            kafka.process.stop()
+        else:
+            broker.kill()
+            kafka.kill()
+        broker.start()
+        kafka.start()
+        self.asking = self.connect()
+        self.wait_until_coordinated()
 
     def _is_led(self, side: Side, client: BrokerClient) -> bool:
         wanted = [Message(name=topic) for topic in self._partitions]

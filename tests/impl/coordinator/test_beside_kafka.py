@@ -21,9 +21,12 @@ from kspec.impl.wire.values import Message
 from kspec.spec.coordinator.rules.consumer_protocol import write_assignment
 from kspec.spec.values import Error
 from tests.conformance.kafka.releases import NEWEST, jars_or_skip
-from tests.impl.broker.process import BrokerClient, BrokerProcess
-from tests.impl.coordinator.side_by_side import FreedomTaken, MadeUpId, NamedTopic, Request, SideBySide, Told
+from tests.impl.broker.process import BrokerClient, BrokerProcess, wait_until
+from tests.impl.coordinator.side_by_side import KAFKAS, OURS, FreedomTaken, MadeUpId, NamedTopic, Request, SideBySide, Told
 from tests.limits.marks import is_night
+
+EXAMPLES, STEPS = (400, 60) if is_night() else (8, 50)
+EXAMPLES = int(os.environ.get("KSPEC_GROUP_EXAMPLES", EXAMPLES))
 
 HOUR_MS = 3_600_000
 SESSION_MS, REBALANCE_MS = 1_700_000, HOUR_MS
@@ -60,21 +63,30 @@ NOT_DRIVEN = {
     "TxnOffsetCommit": "transactions have their own tests",
 }
 
-TO_MEND = {
-    "the last consumer becomes classic": "a static member is the last of KIP-848, and joins by JoinGroup: from 4.1 on Kafka"
-    " makes the group classic before it computes a target (`classicGroupJoinToConsumerGroup`), this broker after that",
-    "an id gets an instance": "a dynamic member joins again as a static one: as long as nobody knows the instance, Kafka"
-    " gives it the empty target (`ConsumerGroup.targetAssignment`), this broker its own",
-    "a refused join takes an empty group away": "JoinGroup with a member id is refused in an empty consumer group, and Kafka"
-    " forgets the group all the same, in memory only (`maybeDeleteEmptyConsumerGroup`); this broker keeps it. The machine"
-    " asks so in no empty group, of either protocol",
+LEFT_ALONE = {
+    "a refused join": "JoinGroup with a member id is refused in an empty consumer group, and Kafka forgets the group all the"
+    " same, in memory only (docs/findings/refused-join.md); this broker keeps it",
+    "another instance": "a static member of KIP-848 joins again under its member id, and with another instance id: Kafka's"
+    " memory, and not its log, has it under both (`ConsumerGroup.updateStaticMember`), and who comes with the first one when"
+    " it has left is an unknown member",
 }
-"""Differences that the machine has found and does not look at again: they are this broker's, and are still there."""
+"""Defects of Kafka that this broker does not have: the request is driven, and the group is left alone from there on."""
+
+POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+SETTINGS: list[dict[str, str]] = [
+    *({"group.consumer.migration.policy": policy} for policy in POLICIES),
+    {"group.consumer.max.size": "2"},
+    {"group.max.size": "2"},
+]
+"""Settings with which both may be started again."""
 
 TOPICS = {"even": 4, "odd": 3}
 ABSENT = "absent"
 NAMES = st.sampled_from([("even",), ("odd",), ("even", "odd"), ("even",), ("odd", ABSENT)])
 MEMBERS, INSTANCES = 4, 2
+INSTANCE = st.sampled_from([None, None, None, 0, 0, 0, 1])
+AGAIN = ("new", "new", "same", "same", "changed")
+ASSIGNORS = st.sampled_from([None, None, None, None, "range", "unknown"])
 OWN, EMPTY, UNKNOWN, OTHERS = "own", "empty", "unknown", "others"
 WHO = st.sampled_from([OWN] * 12 + [EMPTY, UNKNOWN, OTHERS])
 AHEAD = st.sampled_from([0] * 12 + [1, -1, 5])
@@ -148,8 +160,11 @@ class GroupsMachine(RuleBasedStateMachine):
     seen: ClassVar[Counter[str]] = Counter()
     """The answers, by API and error, and the freedoms that were taken."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(restarts=st.sampled_from([False] * 7 + [True]))
+    def begin(self, restarts: bool) -> None:
+        if self.brokers.settings:
+            self.brokers.restart({}, in_order=True)
+        self.may_restart = restarts
         self.joins = self.asked = 0
         self.members = [DrivenMember(number, self.brokers.connect()) for number in range(MEMBERS)]
         self._new_group()
@@ -159,6 +174,7 @@ class GroupsMachine(RuleBasedStateMachine):
         type(self).examples += 1
         self.group, self.state, self.offset = f"group-{self.examples}", "Dead", 0
         self.described: list[Told] = []
+        self.is_modern = False
         for member in self.members:
             if member.waiting is not None:
                 self._connect(member)
@@ -169,6 +185,11 @@ class GroupsMachine(RuleBasedStateMachine):
         for client in member.clients:
             client.close()
         member.clients, member.waiting = self.brokers.connect(), None
+
+    def _leave_alone(self, why: str) -> None:
+        self.seen[f"left alone: {why}"] += 1
+        assert why in LEFT_ALONE
+        self._new_group()
 
     def teardown(self) -> None:
         for member in getattr(self, "members", ()):
@@ -237,15 +258,6 @@ class GroupsMachine(RuleBasedStateMachine):
         ids = [one["member_id"] for one in self.described]
         return bool(ids) and instance is None and isinstance(member_id, MadeUpId) and member_id not in ids
 
-    def _is_to_mend(self, member_id: str, instance: str | None, *, classic: bool) -> bool:
-        """Whether a request would show one of the differences that are known."""
-        newer = [one["instance_id"] for one in self.described if one["member_type"] == 1]
-        becomes_classic = classic and instance is not None and newer == [instance]
-        gets_instance = instance is not None and (member_id, None) in [
-            (one["member_id"], one["instance_id"]) for one in self.described
-        ]
-        return becomes_classic or gets_instance
-
     # ---- members of the classic protocol
 
     @rule(slot=SLOT, pick=PICK, who=WHO, static=st.booleans(), protocols=PROTOCOLS, topics=NAMES, layout=st.integers(0, 3))
@@ -261,22 +273,24 @@ class GroupsMachine(RuleBasedStateMachine):
             member.joined = self.joins
         instance = f"instance-{slot % INSTANCES}" if static and version >= 5 else None
         kind = "connect" if protocols == ("eager",) else "consumer"
-        if self._is_to_mend(member_id, instance, classic=True):
-            return
         if self.described and not member_id and instance is None and version < 4:
             return
-        if self._is_made_up(member_id, instance) or (member_id and self.state in ("Empty", "Dead")):
+        if self._is_made_up(member_id, instance):
             return
-        metadata = subscription(layout, topics)
         fields: dict[str, Any] = {"group_id": self.group, "session_timeout_ms": SESSION_MS, "member_id": member_id}
         fields |= {"rebalance_timeout_ms": REBALANCE_MS, "protocol_type": kind}
-        fields["protocols"] = [Message(name=name, metadata=metadata) for name in protocols]
+        fields["protocols"] = [
+            Message(name=name, metadata=subscription((layout + place) % 4, topics)) for place, name in enumerate(protocols)
+        ]
         if version >= 5:
             fields["group_instance_id"] = instance
         member.instance, member.topics = instance, topics
         was_empty = self.state in ("Empty", "Dead")
+        is_forgotten = bool(member_id) and self.is_modern and self.state == "Empty"
         member.waiting = self._send(member, "JoinGroup", version, **fields)
         self._settle(must=member if was_empty else None)
+        if is_forgotten:
+            self._leave_alone("a refused join")
 
     @precondition(lambda self: any(member.member_id for member in self.members))
     @rule(slot=SLOT, pick=PICK, who=WHO, ahead=AHEAD, lacking=st.sampled_from([False, False, False, True]))
@@ -348,18 +362,34 @@ class GroupsMachine(RuleBasedStateMachine):
 
     # ---- members by KIP-848
 
-    @rule(slot=SLOT, pick=PICK, static=st.booleans(), topics=NAMES, again=st.booleans())
-    def join_by_heartbeat(self, slot: int, pick: int, static: bool, topics: tuple[str, ...], again: bool) -> None:
+    @rule(slot=SLOT, pick=PICK, instance=INSTANCE, topics=NAMES, again=st.sampled_from(AGAIN), who=WHO, assignor=ASSIGNORS)
+    def join_by_heartbeat(
+        self,
+        slot: int,
+        pick: int,
+        instance: int | None,
+        topics: tuple[str, ...],
+        again: str,
+        who: str,
+        assignor: str | None,
+    ) -> None:
+        """As a new member, as the one it has been, or as that with another instance id."""
         member = self.members[slot]
         if member.waiting is not None:
             return
-        if not (again and member.by_heartbeat):
+        named = None if instance is None else f"instance-{(slot + instance) % INSTANCES}"
+        is_known = (member.member_id, member.instance) in [(one["member_id"], one["instance_id"]) for one in self.described]
+        is_moved = again == "changed" and is_known and None not in (named, member.instance) and named != member.instance
+        if again == "new" or not member.by_heartbeat:
             self.joins += 1
             member.joined = self.joins
             member.member_id = f"m{member.joined:04}"
-            member.instance = f"instance-{slot % INSTANCES}" if static else None
+        if again != "same":
+            member.instance = named
         member.by_heartbeat, member.epoch, member.topics = True, 0, topics
-        self._beat(member, pick, 0, topics)
+        self._beat(member, pick, 0, topics, who=who, assignor=assignor)
+        if is_moved:
+            self._leave_alone("another instance")
 
     @precondition(lambda self: any(member.by_heartbeat for member in self.members))
     @rule(slot=SLOT, pick=PICK, who=WHO, ahead=AHEAD, told=st.sampled_from(["all", "all", "nothing", "something"]))
@@ -403,10 +433,11 @@ class GroupsMachine(RuleBasedStateMachine):
         topics: tuple[str, ...] | None,
         owned: tuple[tuple[str, tuple[int, ...]], ...] | None = (),
         who: str = OWN,
+        assignor: str | None = None,
     ) -> None:
         version = picked("ConsumerGroupHeartbeat", pick)
         fields: dict[str, Any] = {"member_id": self._id(member, who), "member_epoch": epoch}
-        fields["instance_id"] = member.instance
+        fields |= {"instance_id": member.instance, "server_assignor": assignor}
         if topics is not None:
             fields |= {"subscribed_topic_names": list(topics), "rebalance_timeout_ms": REBALANCE_MS}
         if owned is not None:
@@ -414,8 +445,6 @@ class GroupsMachine(RuleBasedStateMachine):
         else:
             fields["topic_partitions"] = None
         if not fields["member_id"] and version == 0 and epoch == 0:
-            return
-        if self._is_to_mend(fields["member_id"], member.instance, classic=False):
             return
         if epoch == 0 and self._is_made_up(fields["member_id"], member.instance):
             return
@@ -475,6 +504,21 @@ class GroupsMachine(RuleBasedStateMachine):
         names = [self.group, "group-nobody-has"] if more else [self.group]
         self._ask("DeleteGroups", picked("DeleteGroups", pick), groups_names=names)
 
+    # ---- the brokers
+
+    @precondition(lambda self: self.may_restart and self.asked > STEPS // 4)
+    @rule(settings=st.sampled_from(SETTINGS), in_order=st.booleans())
+    def restart(self, settings: dict[str, str], in_order: bool) -> None:
+        """Both begin anew, by their logs, perhaps with other settings; who waited is not answered. Once is enough."""
+        self.may_restart = False
+        for member in self.members:
+            for client in member.clients:
+                client.close()
+        self.brokers.restart(settings, in_order=in_order)
+        for member in self.members:
+            self._connect(member)
+        self.seen["restarted"] += 1
+
     # ---- after each step
 
     @invariant()
@@ -489,8 +533,8 @@ class GroupsMachine(RuleBasedStateMachine):
         self.state = next(one for one in told["groups"] if one["group_id"] == self.group)["group_state"]
         found = self._ask("ConsumerGroupDescribe", 1, group_ids=names)
         modern: Told = next(one for one in found["groups"] if one["group_id"] == self.group)
-        self.described = modern["members"]
-        if not modern["error_code"]:
+        self.described, self.is_modern = modern["members"], not modern["error_code"]
+        if self.is_modern:
             self.state = modern["group_state"]
             self.seen[f"consumer group {self.state}"] += 1
         else:
@@ -515,14 +559,10 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SideBySide]:
     with (
         SingleKafka(jars_or_skip(NEWEST), folder / "kafka", {**SHARED, **KAFKAS_OWN}) as kafka,
         BrokerProcess(folder / "logs", "--release", "4.4", overrides=ours) as broker,
-        SideBySide((broker.port, kafka.port), TOPICS) as both,
+        SideBySide(broker, kafka, TOPICS) as both,
     ):
         both.prepare()
         yield both
-
-
-EXAMPLES, STEPS = (400, 60) if is_night() else (8, 50)
-EXAMPLES = int(os.environ.get("KSPEC_GROUP_EXAMPLES", EXAMPLES))
 
 
 @pytest.mark.slow
@@ -542,3 +582,42 @@ def test_every_answer_is_kafkas(brokers: SideBySide) -> None:
     seen = {name.partition(" ")[0] for name in GroupsMachine.seen}
     assert seen >= {*VERSIONS} - {"ListGroups"}, "an API was never asked"
     assert {"consumer group Stable", "classic group CompletingRebalance"} <= {*GroupsMachine.seen}
+
+
+def _first_offset(brokers: SideBySide, side: int, group: str) -> tuple[int, int]:
+    """The error of the group, and the committed offset of the first partition, as a broker tells them."""
+    asked = Message(group_id=group, topics=[Message(name="even", partition_indexes=[0])])
+    (told,) = brokers.asking[side].call("OffsetFetch", 8, groups=[asked]).groups
+    return told.error_code, told.topics[0].partitions[0].committed_offset
+
+
+def _is_described(brokers: SideBySide, side: int, group: str) -> tuple[int, str, int]:
+    (told,) = brokers.asking[side].call("ConsumerGroupDescribe", 1, group_ids=[group]).groups
+    return told.error_code, told.group_state, told.group_epoch
+
+
+@pytest.mark.slow
+def test_a_refused_join_takes_an_empty_group_away(brokers: SideBySide) -> None:
+    """Of Kafka until it starts again, of this broker never: docs/findings/refused-join.md."""
+    if brokers.settings:
+        brokers.restart({}, in_order=True)
+    group, partition = "refused", Message(partition_index=0, committed_offset=42, committed_metadata="")
+    subscribed = {"subscribed_topic_names": ["even"], "rebalance_timeout_ms": REBALANCE_MS, "topic_partitions": []}
+    of_group = {"group_id": group, "member_id": "m"}
+    joined = brokers.ask("ConsumerGroupHeartbeat", 1, **of_group, member_epoch=0, **subscribed)
+    epoch, commits = joined["member_epoch"], [Message(name="even", partitions=[partition])]
+    brokers.ask("OffsetCommit", 9, **of_group, generation_id_or_member_epoch=epoch, topics=commits)
+    brokers.ask("ConsumerGroupHeartbeat", 1, **of_group, member_epoch=-1)
+    fields: dict[str, Any] = {"group_id": group, "session_timeout_ms": SESSION_MS, "rebalance_timeout_ms": REBALANCE_MS}
+    fields["protocols"] = [Message(name="range", metadata=subscription(1, ("even",)))]
+    refused = brokers.ask("JoinGroup", 5, **fields, member_id="told-before", protocol_type="consumer")
+    assert refused["error_code"] == Error.UNKNOWN_MEMBER_ID.value
+    for number in range(12):  # some of these groups are in the same partition of the log
+        brokers.ask("OffsetCommit", 2, group_id=f"other-{number}", topics=commits)
+    empty, there = (0, "Empty", epoch + 1), (0, 42)
+    assert (_is_described(brokers, OURS, group), _first_offset(brokers, OURS, group)) == (empty, there)
+    wait_until(lambda: _first_offset(brokers, KAFKAS, group) == (0, -1))
+    assert _is_described(brokers, KAFKAS, group)[0] == Error.GROUP_ID_NOT_FOUND.value
+    brokers.restart({}, in_order=True)
+    for side in (OURS, KAFKAS):
+        assert (_is_described(brokers, side, group), _first_offset(brokers, side, group)) == (empty, there)
