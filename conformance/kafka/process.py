@@ -61,13 +61,14 @@ def format_log_dir(folder: Path, node: int, directory_id: bytes) -> None:
     write_properties(folder / "meta.properties", properties)
 
 
-def run_storage_tool(jars: Jars, flags: Sequence[str], cluster_id: str, properties: Path) -> None:
-    """Make a log directory as Kafka's own tool does. Raises: `KafkaMissingError`, with the tool's reason.
+def run_storage_tool(jars: Jars, flags: Sequence[str], cluster_id: str, properties: Path, *more: str) -> None:
+    """Make a log directory as Kafka's own tool does, with `more` arguments. Raises: `KafkaMissingError`, with its reason.
 
     **Kafka:** `StorageTool format`.
     """
     path = os.pathsep.join(map(str, jars.class_path))
     command = [java(), *flags, "-cp", path, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)]
+    command += more
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = (done.stdout + done.stderr).strip().splitlines() or ["no reason given"]

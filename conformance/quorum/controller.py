@@ -20,14 +20,16 @@ from kspec.conformance.kafka.process import (
     KafkaProcess,
     free_port,
     run_storage_tool,
+    uuid_text,
     write_properties,
 )
-from kspec.spec.values import NO_LEADER, Epoch, Offset
+from kspec.spec.values import NO_LEADER, BrokerId, DirectoryId, Epoch, Offset
 
 REAL = 1
 ELECTION_MS = 1000
 FETCH_MS = 2000
 NEVER_MS = 1 << 30
+REQUEST_MS = 120_000
 
 SETTINGS: Mapping[str, object] = {
     "process.roles": "controller",
@@ -41,8 +43,6 @@ SETTINGS: Mapping[str, object] = {
     "controller.quorum.election.timeout.ms": ELECTION_MS,
     "controller.quorum.election.backoff.max.ms": 100,
     "controller.quorum.fetch.timeout.ms": FETCH_MS,
-    # A request that the run does not answer waits until its connection is closed.
-    "controller.quorum.request.timeout.ms": 120_000,
     "num.io.threads": 2,
     "num.network.threads": 1,
 }
@@ -81,11 +81,23 @@ class ObservedVoter(NamedTuple):
 
 
 class RealVoter:
-    """The process, its port, and its files."""
+    """The process, its port, and its files.
 
-    def __init__(self, jars: Jars, folder: Path) -> None:
+    `request_ms`: how long a request waits for its answer, or for its connection to be closed (milliseconds). `directories`:
+    those of the voters, if they are to be in the log (`kraft.version` 1); else they are in the configuration, without.
+    """
+
+    def __init__(
+        self,
+        jars: Jars,
+        folder: Path,
+        request_ms: int = REQUEST_MS,
+        directories: Mapping[BrokerId, DirectoryId] | None = None,
+    ) -> None:
         self.process = KafkaProcess(jars, folder, {})
         self.port = free_port()
+        self._request_ms = request_ms
+        self._directories = directories
 
     @property
     def _log_folder(self) -> Path:
@@ -98,17 +110,25 @@ class RealVoter:
         """
         process, folder = self.process, self.process.folder
         folder.mkdir(parents=True, exist_ok=True)
-        voters = {REAL: self.port, **ports}
+        voters = {one: f"{HOST}:{port}" for one, port in {REAL: self.port, **ports}.items()}
+        named = ",".join(f"{one}@{address}" for one, address in voters.items())
+        known = {"controller.quorum.voters": named}
+        more = list[str]()
+        if self._directories is not None:
+            known = {"controller.quorum.bootstrap.servers": ",".join(voters.values())}
+            told = (f"{one}@{voters[one]}:{uuid_text(bytes(id))}" for one, id in self._directories.items())
+            more = ["--initial-controllers", ",".join(told)]
         process.settings = {
             **SETTINGS,
-            "controller.quorum.voters": ",".join(f"{one}@{HOST}:{port}" for one, port in voters.items()),
+            **known,
+            "controller.quorum.request.timeout.ms": self._request_ms,
             "listeners": f"CONTROLLER://{HOST}:{self.port}",
             "log.dirs": folder / "data",
         }
         if not (folder / "data").exists():
             properties = folder / "server.properties"
             write_properties(properties, process.settings)
-            await asyncio.to_thread(run_storage_tool, process.jars, JVM_FLAGS, CLUSTER_ID, properties)
+            await asyncio.to_thread(run_storage_tool, process.jars, JVM_FLAGS, CLUSTER_ID, properties, *more)
         process.start()
 
     async def kill(self) -> None:

@@ -24,8 +24,8 @@ class TimeOut(NamedTuple):
 
 
 class VoterExchange(NamedTuple):
-    """A voter asks another, which answers; `lost`: nobody hears the answer. `unknown`: the asked one is of a release that
-    does not know the request.
+    """A voter asks another, which answers; `lost`: nobody hears the answer; `late`: it is heard in a later step, by
+    `AnswerArrival`. `unknown`: the asked one is of a release that does not know the request.
     """
 
     kind: VoterRequestKind
@@ -33,6 +33,27 @@ class VoterExchange(NamedTuple):
     asked: BrokerId
     lost: bool = False
     unknown: bool = False
+    late: bool = False
+
+
+class AnswerArrival(NamedTuple):
+    """The oldest answer of another voter that is on its way to a voter arrives."""
+
+    server: BrokerId
+    asked: BrokerId
+
+
+class RemoveVoter(NamedTuple):
+    """An operator asks a leader to remove a voter (KIP-853)."""
+
+    asked: BrokerId
+    voter: BrokerId
+
+
+class VoterChangeTimesOut(NamedTuple):
+    """The operator's request has waited for too long: a leader answers it, though the change is under way."""
+
+    server: BrokerId
 
 
 class Restart(NamedTuple):
@@ -61,5 +82,7 @@ class Tell(NamedTuple):
     who: str = "a stranger"
 
 
-QuorumMove: TypeAlias = TimeOut | VoterExchange | Restart | LoseDisk | Append | Tell
+QuorumMove: TypeAlias = (
+    TimeOut | VoterExchange | AnswerArrival | RemoveVoter | VoterChangeTimesOut | Restart | LoseDisk | Append | Tell
+)
 """A step of a run."""

@@ -1,6 +1,17 @@
 """Runs with a name: findings, and candidates that are refuted."""
 
-from kspec.conformance.quorum.moves import LoseDisk, QuorumMove, Restart, Tell, TimeOut, VoterExchange, VoterRequestKind
+from kspec.conformance.quorum.moves import (
+    AnswerArrival,
+    LoseDisk,
+    QuorumMove,
+    RemoveVoter,
+    Restart,
+    Tell,
+    TimeOut,
+    VoterChangeTimesOut,
+    VoterExchange,
+    VoterRequestKind,
+)
 from kspec.conformance.quorum.runs import QuorumRun
 from kspec.conformance.quorum.voters import VOTERS, Voters
 from kspec.spec.messages.fetch import FetchPosition
@@ -8,13 +19,16 @@ from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochReques
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest
 from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.quorum.effects import IllegalState
-from kspec.spec.quorum.replica import progress_of
+from kspec.spec.quorum.replica import progress_of, voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
 
 ONE, TWO, THREE = VOTERS
 STRANGER = ReplicaKey(BrokerId(9))
 LATER = Epoch(1000)
+SHORT_MS = 1500
+"""So long a request for a change of the voters waits in a run in which it waits for too long (milliseconds)."""
 
 
 def _pre_vote(one: BrokerId, other: BrokerId) -> VoterExchange:
@@ -68,6 +82,14 @@ def leader_deposed(states: tuple[Voters, ...]) -> bool:
     """Whether 2 led, and leads no more."""
     led = [state.of(TWO).replica.role == VoterRole.LEADER for state in states]
     return any(led) and not led[-1]
+
+
+def leads_without_vote(states: tuple[Voters, ...]) -> bool:
+    """Whether 1 leads, and knows that its removal from the voters is committed."""
+    replica = states[-1].of(ONE).replica
+    removed = replica.voter_sets[-1].offset
+    is_removed = ONE not in ids_of(voters_of(replica)) and removed < replica.high_watermark
+    return replica.role == VoterRole.LEADER and is_removed
 
 
 def committed_by_one(states: tuple[Voters, ...]) -> bool:
@@ -212,6 +234,58 @@ CANDIDATES = (
         "the process ends",
         (*_elects(TWO, THREE), _begin(TWO, ONE), Tell(ONE, BeginQuorumEpochRequest(Epoch(1), THREE))),
         lambda states: _ends(states, IllegalState.TWO_LEADERS),
+    ),
+    QuorumRun(
+        "removed-voter-answers",
+        "1 leads. 3 is removed from the voters, and only then 1 hears that 3 knows its leader.",
+        "the process ends",
+        (
+            *_elects(ONE, TWO),
+            _begin(ONE, TWO),
+            _begin(ONE, THREE)._replace(late=True),
+            *(_fetch(TWO, ONE),) * 2,
+            RemoveVoter(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            AnswerArrival(ONE, THREE),
+        ),
+        lambda states: _ends(states, IllegalState.NOT_A_VOTER),
+        changes_voters=True,
+    ),
+    QuorumRun(
+        "removed-leader",
+        "1 leads, and is removed from the voters. The request for it times out before the removal is committed.",
+        "a leader leads on that is no voter",
+        (
+            *_elects(ONE, TWO),
+            _begin(ONE, TWO),
+            _begin(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            *(_fetch(THREE, ONE),) * 2,
+            RemoveVoter(ONE, ONE),
+            VoterChangeTimesOut(ONE),
+            *(_fetch(TWO, ONE),) * 2,
+            *(_fetch(THREE, ONE),) * 2,
+        ),
+        leads_without_vote,
+        changes_voters=True,
+        request_ms=SHORT_MS,
+    ),
+    QuorumRun(
+        "removed-leader-resigns",
+        "The control of removed-leader: the request still waits when the removal is committed.",
+        "a leader leads on that is no voter",
+        (
+            *_elects(ONE, TWO),
+            _begin(ONE, TWO),
+            _begin(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            *(_fetch(THREE, ONE),) * 2,
+            RemoveVoter(ONE, ONE),
+            *(_fetch(TWO, ONE),) * 2,
+            *(_fetch(THREE, ONE),) * 2,
+        ),
+        leads_without_vote,
+        changes_voters=True,
     ),
 )
 """Each by the rules of 4.4; a release without a pre-vote leaves those steps out."""

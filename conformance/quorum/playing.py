@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kspec.conformance.kafka.codec import Codec
 from kspec.conformance.kafka.network import ArrivedRequest, NodeStandIn, api_versions
 from kspec.conformance.quorum.moves import VoterRequestKind
-from kspec.conformance.quorum.translation import SINCE_PRE_VOTE, as_told, request_in_words_of_spec
+from kspec.conformance.quorum.translation import SINCE_PRE_VOTE, as_told, request_in_words_of_spec, without_directories
 from kspec.conformance.quorum.voters import kind_of
 from kspec.impl.wire.values import Message
 from kspec.spec.quorum.requests import QuorumRequest
@@ -21,13 +21,17 @@ class NothingAskedError(Exception):
 
 
 class PlayedVoter:
-    """The end of a played voter. `is_old`: it knows no pre-vote, as releases before 4.0."""
+    """The end of a played voter.
 
-    def __init__(self, codec: Codec, node: int, *, is_old: bool = False) -> None:
+    `is_old`: it knows no pre-vote, as releases before 4.0. `knows_directories`: voters know each other's directories.
+    """
+
+    def __init__(self, codec: Codec, node: int, *, is_old: bool = False, knows_directories: bool = False) -> None:
         self.node = node
         self.listener = NodeStandIn(codec, node, self._answer)
         self._codec = codec
         self._is_old = is_old
+        self._knows_directories = knows_directories
         self._held: list[ArrivedRequest] = []
 
     async def _answer(self, arrived: ArrivedRequest) -> Message | None:
@@ -56,7 +60,7 @@ class PlayedVoter:
         end, last = time.monotonic() + seconds, "nothing"
         while time.monotonic() < end and not is_over():
             for arrived in self._pending():
-                request = request_in_words_of_spec(arrived.api, arrived.version, arrived.message)
+                request = self._in_words_of_spec(arrived)
                 if request == as_told(expected, arrived.version):
                     self._held.remove(arrived)
                     return arrived
@@ -67,6 +71,10 @@ class PlayedVoter:
                     other.lose_all()
             await asyncio.sleep(POLL_SECONDS)
         raise NothingAskedError(last)
+
+    def _in_words_of_spec(self, arrived: ArrivedRequest) -> QuorumRequest | None:
+        request = request_in_words_of_spec(arrived.api, arrived.version, arrived.message)
+        return request if request is None or self._knows_directories else without_directories(request)
 
     def lose_all(self) -> None:
         """Lose the requests that are held."""

@@ -9,18 +9,29 @@ from typing import NamedTuple
 
 from kspec.conformance.kafka.codec import LEADER_CHANGE, Codec
 from kspec.conformance.kafka.jars import Jars
-from kspec.conformance.kafka.network import NodeConnection
+from kspec.conformance.kafka.network import ArrivedRequest, NodeConnection
 from kspec.conformance.quorum.controller import ELECTION_MS, FETCH_MS, REAL, ObservedVoter, RealVoter
-from kspec.conformance.quorum.moves import LoseDisk, QuorumMove, Restart, Tell, TimeOut, VoterExchange
+from kspec.conformance.quorum.moves import (
+    AnswerArrival,
+    LoseDisk,
+    QuorumMove,
+    RemoveVoter,
+    Restart,
+    Tell,
+    TimeOut,
+    VoterExchange,
+)
 from kspec.conformance.quorum.playing import NothingAskedError, PlayedVoter
 from kspec.conformance.quorum.runs import QuorumRun, in_words, move_in_words
 from kspec.conformance.quorum.translation import (
     answer_in_words_of_spec,
     answer_on_the_wire,
     on_the_wire,
+    removal_on_the_wire,
 )
 from kspec.conformance.quorum.voters import (
     APPENDED,
+    DIRECTORIES,
     VOTERS,
     QuorumVoter,
     Voters,
@@ -36,7 +47,7 @@ from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.values import BrokerId, Epoch, EpochEndOffset, Offset, Record
+from kspec.spec.values import BrokerId, Epoch, EpochEndOffset, Error, Offset, Record
 
 REAL_ID = BrokerId(REAL)
 PLAYED = tuple(one for one in VOTERS if one != REAL_ID)
@@ -90,12 +101,17 @@ class QuorumReplay:
 
     def __init__(self, jars: Jars, folder: Path, protocol: QuorumProtocol, run: QuorumRun) -> None:
         self._codec = Codec(jars)
-        self._real = RealVoter(jars, folder)
+        in_log = run.changes_voters
+        self._real = RealVoter(jars, folder, run.request_ms, DIRECTORIES if in_log else None)
         self._run = run
-        self._played = {one: PlayedVoter(self._codec, one, is_old=one in run.old) for one in PLAYED}
-        self._voters = first_voters(protocol)
+        self._played = {
+            one: PlayedVoter(self._codec, one, is_old=one in run.old, knows_directories=in_log) for one in PLAYED
+        }
+        self._voters = first_voters(protocol, voters_in_log=in_log)
+        self._late: list[tuple[BrokerId, ArrivedRequest]] = []
+        self._operator: asyncio.Future[Message] | None = None
         self._bytes: dict[tuple[Offset, Epoch], bytes] = {}
-        self._connection: NodeConnection | None = None
+        self._connections: dict[bool, NodeConnection] = {}  # of the voters, and of the operator, whose answers wait longer
         self._ended = ""
         self._led_last = False
         self._settled = 0  # transitions that the present process had told after the last step
@@ -135,8 +151,7 @@ class QuorumReplay:
         return QuorumResult(self._run, tuple(told), tuple(states), departure, self._ended)
 
     async def _close(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
+        await self._disconnect()
         await self._real.kill()
         for played in self._played.values():
             await played.listener.close()
@@ -159,6 +174,14 @@ class QuorumReplay:
             case VoterExchange(server=server) if server == REAL_ID:
                 await self._answer_real(move, taken)
                 words = in_words(taken.answer)
+            case AnswerArrival(server, asked) if server == REAL_ID:
+                place = next(place for place, (whose, _) in enumerate(self._late) if whose == asked)
+                self._answer(self._late.pop(place)[1], taken)
+                words = in_words(taken.answer)
+            case RemoveVoter(asked, voter) if asked == REAL_ID:
+                message = removal_on_the_wire(self._voters.key(voter))
+                version = self._codec.versions("RemoveRaftVoter").last
+                self._operator = (await self._connected(operator=True)).send("RemoveRaftVoter", version, message)
             case VoterExchange(asked=asked) | Tell(asked=asked) if asked == REAL_ID:
                 assert taken.request is not None
                 words = in_words(await self._ask_real(taken.request, taken))
@@ -168,14 +191,29 @@ class QuorumReplay:
             case _:
                 pass
         self._voters = taken.after
+        if taken.changed is not None and self._operator is not None:
+            answered = await self._answer_to_operator(taken.changed.error)
+            words = f"{words}; {answered}" if words else answered
         await self._settle(seconds)
         return (f": {words}" if words else "") + self._seen()
+
+    async def _answer_to_operator(self, expected: Error) -> str:
+        """The operator's answer, held against the specification's; a change that takes too long has the time for that."""
+        assert self._operator is not None
+        try:
+            found = Error((await asyncio.wait_for(self._operator, SETTLE_SECONDS)).error_code)
+        except (ConnectionError, TimeoutError) as error:
+            raise _DepartsError("the operator's answer", expected.name, f"none ({type(error).__name__})") from None
+        if found != expected:
+            raise _DepartsError("the operator's answer", expected.name, found.name)
+        return f"the operator is answered {found.name}"
 
     async def _restart(self, *, wiped: bool) -> None:
         await self._disconnect()
         await self._real.kill()
         for played in self._played.values():
             played.lose_all()
+        self._late.clear()
         self._awaited, self._settled = 1, 0
         if wiped:
             self._real.lose_disk()
@@ -192,7 +230,14 @@ class QuorumReplay:
             raise _DepartsError("its request", str(taken.request), str(error)) from None
         if move.lost or taken.answer is None:
             arrived.close()
-            return
+        elif move.late:
+            self._late.append((move.asked, arrived))
+        else:
+            self._answer(arrived, taken)
+
+    def _answer(self, arrived: ArrivedRequest, taken: VotersStep) -> None:
+        assert taken.request is not None
+        assert taken.answer is not None
         arrived.answer(answer_on_the_wire(taken.answer, self._records_of(taken.request, taken.answer)))
 
     async def _ask_real(self, request: QuorumRequest, taken: VotersStep) -> QuorumAnswer | None:
@@ -237,21 +282,21 @@ class QuorumReplay:
             return answer
         return replace(answer, diverging=EpochEndOffset(Epoch(0), Offset(0)))
 
-    async def _connected(self) -> NodeConnection:
+    async def _connected(self, *, operator: bool = False) -> NodeConnection:
         end = time.monotonic() + START_SECONDS
-        while self._connection is None:
+        while operator not in self._connections:
             try:
-                self._connection = await NodeConnection.open(self._codec, self._real.port)
+                self._connections[operator] = await NodeConnection.open(self._codec, self._real.port)
             except ConnectionError:
                 if time.monotonic() > end or not self._real.process.running:
                     raise
                 await asyncio.sleep(POLL_SECONDS)
-        return self._connection
+        return self._connections[operator]
 
     async def _disconnect(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
+        for connection in self._connections.values():
+            await connection.close()
+        self._connections.clear()
 
     # ---- what is seen
 

@@ -3,7 +3,19 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kspec.conformance.quorum.moves import Append, LoseDisk, QuorumMove, Restart, Tell, TimeOut, VoterExchange
+from kspec.conformance.quorum.controller import REQUEST_MS
+from kspec.conformance.quorum.moves import (
+    AnswerArrival,
+    Append,
+    LoseDisk,
+    QuorumMove,
+    RemoveVoter,
+    Restart,
+    Tell,
+    TimeOut,
+    VoterChangeTimesOut,
+    VoterExchange,
+)
 from kspec.conformance.quorum.voters import Voters, first_voters, take
 from kspec.spec.messages.quorum.fetch import QuorumFetchResponse
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
@@ -19,6 +31,8 @@ class QuorumRun(NamedTuple):
     - `old`: played voters that know no pre-vote;
     - `since`: the first release that has such a run;
     - `departs`: why Kafka has to depart at the last step, if it has to;
+    - `changes_voters`: the voters are in the log, with their directories, and may be changed (`kraft.version` 1);
+    - `request_ms`: how long a request waits for its answer (milliseconds);
     - `is_free`: the real voter's times may end whenever its clock says so, and a step that is not possible then is left out.
     """
 
@@ -31,11 +45,13 @@ class QuorumRun(NamedTuple):
     since: str = ""
     departs: str = ""
     is_free: bool = False
+    changes_voters: bool = False
+    request_ms: int = REQUEST_MS
 
 
 def states_in(run: QuorumRun, protocol: QuorumProtocol) -> tuple[Voters, ...]:
     """The voters after each step by the rules of a release; the run ends before a step that is not possible there."""
-    states = [first_voters(protocol)]
+    states = [first_voters(protocol, voters_in_log=run.changes_voters)]
     for move in run.steps:
         taken = take(states[-1], move)
         if taken is None and not run.is_free:
@@ -51,9 +67,14 @@ def move_in_words(move: QuorumMove) -> str:
     match move:
         case TimeOut(server):
             return f"the time of {server} is over"
-        case VoterExchange(kind, server, asked, lost, unknown):
-            fate = ", which does not know this request" if unknown else ", and the answer is lost" if lost else ""
-            return f"{server} asks {asked}: {kind.value}{fate}"
+        case VoterExchange(kind, server, asked):
+            return f"{server} asks {asked}: {kind.value}{_fate_in_words(move)}"
+        case AnswerArrival(server, asked):
+            return f"the answer of {asked} arrives at {server}"
+        case RemoveVoter(asked, voter):
+            return f"an operator asks {asked} to remove voter {voter}"
+        case VoterChangeTimesOut(server):
+            return f"the operator's request to {server} has waited for too long"
         case Restart(server):
             return f"{server} is killed, and starts again"
         case LoseDisk(server):
@@ -62,6 +83,12 @@ def move_in_words(move: QuorumMove) -> str:
             return f"{server} appends a record"
         case Tell(asked, request, who):
             return f"{who} sends {asked}: {request_in_words(request)}"
+
+
+def _fate_in_words(exchange: VoterExchange) -> str:
+    if exchange.unknown:
+        return ", which does not know this request"
+    return ", and the answer is lost" if exchange.lost else ", and the answer is on its way" if exchange.late else ""
 
 
 def request_in_words(request: QuorumRequest) -> str:

@@ -1,8 +1,10 @@
 """Requests and answers of voters in words of `spec`, and on the wire, in the newest version that a release has.
 
-Directories stay out: the voters are those of `controller.quorum.voters`, which knows none.
+Directories are told where a version has a field for them. The voters of `controller.quorum.voters` know none
+(`without_directories`).
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kspec.conformance.kafka.codec import Codec, batches_in
@@ -16,10 +18,12 @@ from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.values import (
+    NO_DIRECTORY,
     NO_REPLICA,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
     BrokerId,
+    DirectoryId,
     Epoch,
     EpochEndOffset,
     Error,
@@ -56,11 +60,11 @@ def on_the_wire(codec: Codec, request: QuorumRequest, wait_ms: int = 0) -> Outgo
         case VoteRequest():
             return _vote_on_the_wire(codec, request)
         case BeginQuorumEpochRequest(epoch, leader, voter):
-            fields = {"leader_id": leader, "leader_epoch": epoch}
+            fields = {"leader_id": leader, "leader_epoch": epoch, "voter_directory_id": bytes(voter.directory)}
             message = Message(cluster_id=CLUSTER_ID, voter_id=voter.id, topics=_topics(fields), leader_endpoints=[])
             return OutgoingRequest("BeginQuorumEpoch", codec.versions("BeginQuorumEpoch").last, message)
         case EndQuorumEpochRequest(epoch, leader, successors):
-            candidates = [Message(candidate_id=one.id, candidate_directory_id=bytes(16)) for one in successors]
+            candidates = [Message(candidate_id=one.id, candidate_directory_id=bytes(one.directory)) for one in successors]
             told = {"leader_id": leader, "leader_epoch": epoch, "preferred_candidates": candidates}
             message = Message(cluster_id=CLUSTER_ID, topics=_topics(told), leader_endpoints=[])
             return OutgoingRequest("EndQuorumEpoch", codec.versions("EndQuorumEpoch").last, message)
@@ -75,6 +79,8 @@ def _vote_on_the_wire(codec: Codec, request: VoteRequest) -> OutgoingRequest:
     fields: dict[str, Any] = {
         f"{who}_epoch": request.epoch,
         f"{who}_id": request.replica.id,
+        f"{who}_directory_id": bytes(request.replica.directory),
+        "voter_directory_id": bytes(request.voter.directory),
         "last_offset_epoch": request.last_epoch,
         "last_offset": request.end_offset,
     }
@@ -94,6 +100,7 @@ def _fetch_on_the_wire(codec: Codec, request: QuorumFetchRequest, wait_ms: int) 
         "fetch_offset": fetch.fetch_offset,
         "last_fetched_epoch": fetch.last_fetched_epoch,
         "partition_max_bytes": FETCH_BYTES,
+        "replica_directory_id": bytes(request.replica.directory),
     }
     if version >= TELLS_HIGH_WATERMARK:
         fields["high_watermark"] = request.high_watermark
@@ -106,6 +113,11 @@ def _fetch_on_the_wire(codec: Codec, request: QuorumFetchRequest, wait_ms: int) 
     return OutgoingRequest("Fetch", version, message)
 
 
+def removal_on_the_wire(voter: ReplicaKey) -> Message:
+    """An operator's request to remove a voter (RemoveRaftVoter)."""
+    return Message(cluster_id=CLUSTER_ID, voter_id=voter.id, voter_directory_id=bytes(voter.directory))
+
+
 def request_in_words_of_spec(api: str, version: int, message: Message) -> QuorumRequest | None:
     """A request of a real voter, `None` if it is none of the quorum's."""
     match api:
@@ -114,18 +126,18 @@ def request_in_words_of_spec(api: str, version: int, message: Message) -> Quorum
             who = "replica" if hasattr(part, "replica_id") else "candidate"
             return VoteRequest(
                 Epoch(getattr(part, f"{who}_epoch")),
-                ReplicaKey(BrokerId(getattr(part, f"{who}_id"))),
+                _key(getattr(part, f"{who}_id"), part, who),
                 Epoch(part.last_offset_epoch),
                 Offset(part.last_offset),
-                _voter(message),
+                _voter(message, part),
                 version >= SINCE_PRE_VOTE and part.pre_vote,
             )
         case "BeginQuorumEpoch":
             part = message.topics[0].partitions[0]
-            return BeginQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), _voter(message))
+            return BeginQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), _voter(message, part))
         case "EndQuorumEpoch":
             part = message.topics[0].partitions[0]
-            successors = tuple(ReplicaKey(BrokerId(one.candidate_id)) for one in part.preferred_candidates)
+            successors = tuple(_key(one.candidate_id, one, "candidate") for one in part.preferred_candidates)
             return EndQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), successors)
         case "Fetch":
             part = message.topics[0].partitions[0]
@@ -133,13 +145,31 @@ def request_in_words_of_spec(api: str, version: int, message: Message) -> Quorum
                 Epoch(part.current_leader_epoch), Offset(part.fetch_offset), Epoch(part.last_fetched_epoch)
             )
             told = Offset(part.high_watermark) if version >= TELLS_HIGH_WATERMARK else UNKNOWN_OFFSET
-            return QuorumFetchRequest(ReplicaKey(BrokerId(message.replica_state.replica_id)), position, told)
+            return QuorumFetchRequest(_key(message.replica_state.replica_id, part, "replica"), position, told)
         case _:
             return None
 
 
-def _voter(message: Message) -> ReplicaKey:
-    return NO_REPLICA if message.voter_id < 0 else ReplicaKey(BrokerId(message.voter_id))
+def _voter(message: Message, part: Message) -> ReplicaKey:
+    return NO_REPLICA if message.voter_id < 0 else _key(message.voter_id, part, "voter")
+
+
+def _key(number: int, part: Message, whose: str) -> ReplicaKey:
+    told = getattr(part, f"{whose}_directory_id", None)
+    return ReplicaKey(BrokerId(number), NO_DIRECTORY if told is None else DirectoryId(bytes(told)))
+
+
+def without_directories(request: QuorumRequest) -> QuorumRequest:
+    """A request among voters that know no directories: who sends one tells its own all the same."""
+    match request:
+        case VoteRequest():
+            return replace(request, replica=ReplicaKey(request.replica.id), voter=ReplicaKey(request.voter.id))
+        case BeginQuorumEpochRequest():
+            return replace(request, voter=ReplicaKey(request.voter.id))
+        case EndQuorumEpochRequest():
+            return replace(request, successors=tuple(ReplicaKey(one.id) for one in request.successors))
+        case QuorumFetchRequest():
+            return replace(request, replica=ReplicaKey(request.replica.id))
 
 
 def as_told(request: QuorumRequest, version: int) -> QuorumRequest:

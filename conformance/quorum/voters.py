@@ -3,16 +3,19 @@
 Time is a choice, as in model `quorum`: whoever has fetched has done so long ago.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kspec.conformance.quorum.moves import (
+    AnswerArrival,
     Append,
     LoseDisk,
     QuorumMove,
+    RemoveVoter,
     Restart,
     Tell,
     TimeOut,
+    VoterChangeTimesOut,
     VoterExchange,
     VoterRequestKind,
 )
@@ -20,12 +23,15 @@ from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
-from kspec.spec.quorum.effects import Halt, IllegalState, QuorumAnswer
+from kspec.spec.messages.quorum.voter_changes import RemoveVoterRequest, VoterChangeResponse
+from kspec.spec.messages.quorum.voters import VoterSets
+from kspec.spec.quorum.effects import Halt, IllegalState, QuorumAnswer, VoterChangeEnded
 from kspec.spec.quorum.elections import on_timeout
 from kspec.spec.quorum.leading import append, on_check_quorum
 from kspec.spec.quorum.messages import handle_answer, handle_request
 from kspec.spec.quorum.protocol import QuorumProtocol
-from kspec.spec.quorum.replica import NO_ELECTION, ElectionState, QuorumReplica, QuorumServer, QuorumSettings
+from kspec.spec.quorum.reconfiguration import handle_remove_voter, on_voter_change_timeout
+from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, ElectionState, QuorumReplica, QuorumServer, QuorumSettings
 from kspec.spec.quorum.requests import QuorumRequest, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import fixed_voters
@@ -33,11 +39,14 @@ from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.releases.quorum import QUORUM_NEXT, QUORUM_RELEASES
 from kspec.spec.step import Reply, Send
-from kspec.spec.values import NO_DIRECTORY, NO_EPOCH, BrokerId, Error, MonotonicMs, Record, ReplicaKey
+from kspec.spec.values import NO_DIRECTORY, NO_EPOCH, BrokerId, DirectoryId, Error, MonotonicMs, Record, ReplicaKey
 
 NOW = MonotonicMs(1_000_000)
 LONG_AGO = MonotonicMs(0)
 VOTERS = tuple(BrokerId(number) for number in (1, 2, 3))
+DIRECTORIES = {one: DirectoryId(bytes([one]) * 16) for one in VOTERS}
+"""The directories of the voters, where those are in the log."""
+
 APPENDED = 1
 """The value of a record that a played leader appends."""
 
@@ -54,11 +63,29 @@ class QuorumVoter(NamedTuple):
     halted: IllegalState | None = None
 
 
+class AnswerOnItsWay(NamedTuple):
+    """An answer that a voter has sent to another, which has not heard it yet."""
+
+    server: BrokerId
+    asked: BrokerId
+    request: QuorumRequest
+    answer: QuorumAnswer
+
+
 class Voters(NamedTuple):
-    """The voters, by the rules of a release. They know each other by configuration, and no directories."""
+    """The voters, by the rules of a release.
+
+    They know each other by configuration, and no directories; with `voters_in_log` by the log, and with their directories.
+    """
 
     protocol: QuorumProtocol
     voters: tuple[QuorumVoter, ...]
+    voters_in_log: bool = False
+    on_the_way: tuple[AnswerOnItsWay, ...] = ()
+
+    def key(self, one: BrokerId) -> ReplicaKey:
+        """A voter by its id and its directory, if that is known."""
+        return ReplicaKey(one, DIRECTORIES[one] if self.voters_in_log else NO_DIRECTORY)
 
     def of(self, one: BrokerId) -> QuorumVoter:
         """A voter by its id."""
@@ -74,11 +101,13 @@ class Voters(NamedTuple):
 
 
 class VotersStep(NamedTuple):
-    """A step: the voters after it, and the request and the answer that went over the network, if any."""
+    """A step: the voters after it, the request and the answer that went over the network, if any, and the answer to the
+    operator, if he gets his."""
 
     after: Voters
     request: QuorumRequest | None = None
     answer: QuorumAnswer | None = None
+    changed: VoterChangeResponse | None = None
 
 
 def rules_of(kafka: str) -> QuorumProtocol:
@@ -94,15 +123,16 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 
 
-def first_voters(protocol: QuorumProtocol) -> Voters:
+def first_voters(protocol: QuorumProtocol, *, voters_in_log: bool = False) -> Voters:
     """The voters as they start with empty disks."""
-    blank = Voters(protocol, ())
-    return blank._replace(voters=tuple(_started(blank, one, EMPTY_LOG, NO_ELECTION) for one in VOTERS))
+    blank = Voters(protocol, (), voters_in_log)
+    everybody = fixed_voters(frozenset(blank.key(other) for other in VOTERS))
+    return blank._replace(voters=tuple(_started(blank, one, EMPTY_LOG, NO_ELECTION, everybody) for one in VOTERS))
 
 
-def _started(voters: Voters, one: BrokerId, log: RecordLog, election: ElectionState) -> QuorumVoter:
-    everybody = fixed_voters(frozenset(ReplicaKey(other) for other in VOTERS))
-    step = start(voters.server(one), log, election, NO_DIRECTORY, everybody)
+def _started(voters: Voters, one: BrokerId, log: RecordLog, election: ElectionState, voter_sets: VoterSets) -> QuorumVoter:
+    directory, in_log = voters.key(one).directory, voters.voters_in_log
+    step = start(voters.server(one), log, election, directory, voter_sets, voters_in_log=in_log)
     return _after(QuorumVoter(step.state), step)
 
 
@@ -140,17 +170,47 @@ def take(voters: Voters, move: QuorumMove) -> VotersStep | None:
             return _timed_out(voters, server)
         case VoterExchange():
             return _asked(voters, move)
+        case AnswerArrival(server, asked):
+            return _arrived(voters, server, asked)
+        case RemoveVoter(asked, voter):
+            removal = RemoveVoterRequest(voters.key(voter))
+            return _changed(voters, asked, lambda known, state: handle_remove_voter(known, state, removal, NOW))
+        case VoterChangeTimesOut(server):
+            if voters.of(server).replica.change == NO_CHANGE:
+                return None
+            return _changed(voters, server, lambda known, state: on_voter_change_timeout(known, state, NOW))
         case Restart(server):
             replica = voters.of(server).replica
             log = replica.local.log._replace(opened_epoch=NO_EPOCH)
-            return VotersStep(voters.replaced(server, _started(voters, server, log, replica.election)))
+            return _restarted(voters, server, _started(voters, server, log, replica.election, replica.voter_sets))
         case LoseDisk(server):
-            return VotersStep(voters.replaced(server, _started(voters, server, EMPTY_LOG, NO_ELECTION)))
+            assert not voters.voters_in_log, "who loses his disk has another directory, and is another replica"
+            first = voters.of(server).replica.voter_sets[:1]
+            return _restarted(voters, server, _started(voters, server, EMPTY_LOG, NO_ELECTION, first))
         case Append(server):
             return _appended(voters, server, (Record(APPENDED, NO_EPOCH),))
         case Tell(asked, request):
-            after, answer = handled(voters, asked, request)
-            return VotersStep(after, request, answer)
+            return handled(voters, asked, request)
+
+
+def _restarted(voters: Voters, one: BrokerId, voter: QuorumVoter) -> VotersStep:
+    """A voter has started anew: what was on its way to it is lost."""
+    left = tuple(found for found in voters.on_the_way if found.server != one)
+    return VotersStep(voters.replaced(one, voter)._replace(on_the_way=left))
+
+
+def _changed(
+    voters: Voters, one: BrokerId, change: Callable[[QuorumServer, QuorumReplica[RecordLog]], QuorumStep[RecordLog]]
+) -> VotersStep | None:
+    before = voters.of(one)
+    if before.halted is not None:
+        return None
+    step = change(voters.server(one), before.replica)
+    return VotersStep(voters.replaced(one, _after(before, step)), changed=_to_operator(step))
+
+
+def _to_operator(step: QuorumStep[RecordLog]) -> VoterChangeResponse | None:
+    return next((effect.response for effect in step.effects if isinstance(effect, VoterChangeEnded)), None)
 
 
 def _timed_out(voters: Voters, one: BrokerId) -> VotersStep | None:
@@ -186,12 +246,12 @@ def with_appended(voters: Voters, one: BrokerId, count: int) -> Voters:
     return voters if taken is None else taken.after
 
 
-def handled(voters: Voters, asked: BrokerId, request: QuorumRequest) -> tuple[Voters, QuorumAnswer | None]:
-    """The voters after a request to one of them, and its answer, none if it has stopped."""
+def handled(voters: Voters, asked: BrokerId, request: QuorumRequest) -> VotersStep:
+    """A request to one of the voters, and its answer, none if it has stopped."""
     before = voters.of(asked)
     step = handle_request(voters.server(asked), before.replica, request, NOW)
     after = _after(before, step)
-    return voters.replaced(asked, after), _answer_in(step, after)
+    return VotersStep(voters.replaced(asked, after), request, _answer_in(step, after), _to_operator(step))
 
 
 def heard(voters: Voters, one: BrokerId, asked: BrokerId, request: QuorumRequest, answer: QuorumAnswer) -> Voters:
@@ -208,7 +268,20 @@ def _asked(voters: Voters, ask: VoterExchange) -> VotersStep | None:
     if ask.unknown:
         refused = VoteResponse(Error.UNSUPPORTED_VERSION, NO_EPOCH)
         return VotersStep(heard(voters, ask.server, ask.asked, request, refused), request)
-    after, answer = handled(voters, ask.asked, request)
-    if answer is None or ask.lost:
-        return VotersStep(after, request, answer)
-    return VotersStep(heard(after, ask.server, ask.asked, request, answer), request, answer)
+    step = handled(voters, ask.asked, request)
+    if step.answer is None or ask.lost:
+        return step
+    if ask.late:
+        coming = AnswerOnItsWay(ask.server, ask.asked, request, step.answer)
+        return step._replace(after=step.after._replace(on_the_way=(*step.after.on_the_way, coming)))
+    return step._replace(after=heard(step.after, ask.server, ask.asked, request, step.answer))
+
+
+def _arrived(voters: Voters, one: BrokerId, asked: BrokerId) -> VotersStep | None:
+    """An answer that was on its way arrives."""
+    coming = next((found for found in voters.on_the_way if (found.server, found.asked) == (one, asked)), None)
+    if coming is None or voters.of(one).halted is not None:
+        return None
+    left = tuple(found for found in voters.on_the_way if found is not coming)
+    after = heard(voters._replace(on_the_way=left), one, asked, coming.request, coming.answer)
+    return VotersStep(after, coming.request, coming.answer)

@@ -74,11 +74,20 @@ def handle_fetch(
         return Step(state, (_fetch_answer(state, Error.UNKNOWN_SERVER_ERROR),))
     place = place_fetch(state.local.log, state.snapshot, request.fetch)
     noted = note_fetch(server, state, request, now) if server.protocol.counts_fetch(place != IN_PLACE) else Step(state)
+    answering = _before_resignation(noted.state)
     if place != IN_PLACE:
-        return Step(noted.state, (*noted.effects, _elsewhere(noted.state, place)))
+        return Step(noted.state, (*noted.effects, _elsewhere(answering, place)))
     records = state.local.log.read(request.fetch.fetch_offset, server.settings.max_records)
     found = _voter_sets_among(state, request.fetch.fetch_offset, records)
-    return Step(noted.state, (*noted.effects, _fetch_answer(noted.state, Error.NONE, records, found)))
+    return Step(noted.state, (*noted.effects, _fetch_answer(answering, Error.NONE, records, found)))
+
+
+def _before_resignation(state: QuorumReplica[LogT]) -> QuorumReplica[LogT]:
+    """The leader that has just committed its own removal: it answers who has committed it, and resigns after that.
+
+    **Kafka:** `LeaderState.requestResign`, `KafkaRaftClient.pollLeader`.
+    """
+    return state if state.role == VoterRole.LEADER else state._replace(high_watermark=state.local.high_watermark)
 
 
 def _voter_sets_among(state: QuorumReplica[LogT], begin: Offset, records: Batches) -> VoterSets:
@@ -163,7 +172,7 @@ def handle_begin_quorum_epoch_response(
 ) -> QuorumStep[LogT]:
     """Note that a voter knows its leader.
 
-    An answer of one that is no voter any more stops the process: requests to it are not forgotten when it is removed.
+    In each release of Kafka the answer of one that is no voter any more stops the process.
 
     **Kafka:** `KafkaRaftClient.handleBeginQuorumEpochResponse`, `LeaderState.addAcknowledgementFrom`.
     """
@@ -171,8 +180,10 @@ def handle_begin_quorum_epoch_response(
     if not taken.goes_on or taken.step.state.role != VoterRole.LEADER:
         return taken.step
     voter = next((one for one in voters_of(state) if one.id == asked.to), None)
-    if voter is None:
+    if server.protocol.stops_for_acknowledgement(voter is not None):
         return Step(state, (Halt(IllegalState.NOT_A_VOTER),))
+    if voter is None:
+        return Step(state)
     known = progress_of(state, voter)
     acknowledged = (state.progress - {known}) | {known._replace(has_acknowledged=True)}
     return Step(state._replace(progress=acknowledged))

@@ -84,5 +84,8 @@ class QuorumProtocol:
     resigns_when_removed: Callable[[bool], bool]
     """Whether a leader resigns when its removal is committed: if somebody still waits for that or not."""
 
+    stops_for_acknowledgement: Callable[[bool], bool]
+    """Whether a leader stops when a replica says that it knows its leader: if that is a voter or not."""
+
     flushes_first: bool
     """Whether a leader flushes its log before it counts itself, and so before it commits if it is alone."""

@@ -35,6 +35,7 @@ QUORUM_2_8 = QuorumProtocol(
     may_change_voters=voters.may_change_voters,
     sets_after_cut=voters.sets_below,
     resigns_when_removed=voters.resigns_if_still_asked,
+    stops_for_acknowledgement=voters.stops_for_acknowledgement,
     flushes_first=False,
 )
 """2.8 to 3.6: a candidate at once, and a leader that nobody fetches from leads on."""
@@ -66,9 +67,11 @@ QUORUM_NEXT = replace(
     flushes_first=True,
     role_after_restart=epochs.follower_if_it_knew_who_led,
     resigns_when_removed=voters.resigns_in_any_case,
+    stops_for_acknowledgement=voters.takes_any_acknowledgement,
 )
 """The newest with known defects repaired: a leader that is alone commits nothing that a power failure may take, a replica
-that starts again follows the leader that it knew, though it had voted for itself, and a leader that is removed resigns."""
+that starts again follows the leader that it knew, though it had voted for itself, and a leader that is removed resigns. The
+late word of a replica that does not vote any more stops nobody."""
 
 QUORUM_RELEASES: tuple[QuorumProtocol, ...] = tuple(
     release for name, release in vars().items() if name.startswith("QUORUM_")

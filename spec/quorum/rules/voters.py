@@ -60,6 +60,21 @@ def resigns_in_any_case(is_asked: bool) -> bool:
     return True
 
 
+def stops_for_acknowledgement(is_voter: bool) -> bool:
+    """Whether a replica that says that it knows its leader stops that leader: if it is no voter (any more).
+
+    Requests to a voter are not forgotten when it is removed, so its answer may come after that.
+
+    **Kafka:** `LeaderState.addAcknowledgementFrom`, `ensureValidVoter`, which throws `IllegalArgumentException`.
+    """
+    return not is_voter
+
+
+def takes_any_acknowledgement(is_voter: bool) -> bool:
+    """Whether a replica that says that it knows its leader stops that leader: nobody does."""
+    return False
+
+
 def matches(known: ReplicaKey, replica: ReplicaKey) -> bool:
     """Whether a replica is the one that is known: the same server, and the same directory, if one is known.
 

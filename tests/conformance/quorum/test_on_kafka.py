@@ -59,12 +59,16 @@ def test_no_release_has_the_repair_of_next() -> None:
     assert "departs at step 8, 1 is killed, and starts again: the controller: expected follower in epoch 1" in done.output
 
 
-REFUTED = ("fetch-unseats", "new-voter")
+REFUTED = ("fetch-unseats", "new-voter", "removed-leader-resigns")
+BY_DAY = ["pre-vote-unseats", "last-epoch", "removed-voter-answers"]
 NIGHTLY = ["fetch-unseats", "new-voter", "lost-disk", "goes-back", "lost-leader", "old-voter", "another-leader"]
+NIGHTLY += ["removed-leader", "removed-leader-resigns"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", marked(["pre-vote-unseats", "last-epoch", *NIGHTLY], nightly=NIGHTLY))
+@pytest.mark.parametrize(
+    "name", marked(["pre-vote-unseats", "last-epoch", "removed-voter-answers", *NIGHTLY], nightly=NIGHTLY)
+)
 def test_candidates_on_a_real_controller(name: str) -> None:
     jars_or_skip(NEWEST)
     assert told(name)["confirmed"] is (name not in REFUTED)

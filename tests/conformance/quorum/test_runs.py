@@ -31,6 +31,9 @@ HOLDS = {
     "goes-back": ("3.9", "4.0", "4.1", "4.2", "next"),
     "lost-leader": ("3.9", "4.0", "4.1", "4.2", "next"),
     "another-leader": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "removed-voter-answers": ("3.9", "4.0", "4.1", "4.2"),
+    "removed-leader": ("3.9", "4.0", "4.1", "4.2"),
+    "removed-leader-resigns": (),
 }
 """The releases in which each run comes to what it claims."""
 

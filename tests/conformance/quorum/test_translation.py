@@ -9,6 +9,7 @@ from kspec.conformance.quorum.translation import (
     as_told,
     on_the_wire,
     request_in_words_of_spec,
+    without_directories,
 )
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
@@ -17,10 +18,13 @@ from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResp
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.requests import QuorumRequest
-from kspec.spec.values import BrokerId, Epoch, EpochEndOffset, Error, Offset, ReplicaKey
+from kspec.spec.values import BrokerId, DirectoryId, Epoch, EpochEndOffset, Error, Offset, ReplicaKey
 from tests.conformance.kafka.releases import NEWEST, OLD, jars_or_skip
 
 ONE, TWO = ReplicaKey(BrokerId(1)), ReplicaKey(BrokerId(2))
+KNOWN = ReplicaKey(BrokerId(3), DirectoryId(bytes([7]) * 16))
+"""A voter whose directory is known."""
+
 FETCH = QuorumFetchRequest(ONE, FetchPosition(Epoch(3), Offset(7), Epoch(2)), Offset(5))
 
 REQUESTS: list[QuorumRequest] = [
@@ -28,6 +32,10 @@ REQUESTS: list[QuorumRequest] = [
     BeginQuorumEpochRequest(Epoch(4), BrokerId(2), ONE),
     EndQuorumEpochRequest(Epoch(4), BrokerId(2), (ONE,)),
     FETCH,
+    VoteRequest(Epoch(4), KNOWN, Epoch(3), Offset(9), KNOWN),
+    BeginQuorumEpochRequest(Epoch(4), BrokerId(2), KNOWN),
+    EndQuorumEpochRequest(Epoch(4), BrokerId(2), (KNOWN, ONE)),
+    QuorumFetchRequest(KNOWN, FETCH.fetch, Offset(5)),
 ]
 
 ANSWERS: list[tuple[str, QuorumAnswer]] = [
@@ -52,6 +60,14 @@ def test_requests_and_answers_come_back_as_they_were(kafka: str) -> None:
         version = codec.versions(api).last
         written = codec.write(f"{api}Response", version, answer_on_the_wire(answer))
         assert answer_in_words_of_spec(api, codec.read(f"{api}Response", version, written)) == answer
+
+
+def test_voters_of_the_configuration_have_no_directories() -> None:
+    told = [without_directories(request) for request in REQUESTS]
+    assert "directory=b'\\x07" in str(REQUESTS)
+    assert "directory=b'\\x07" not in str(told)
+    assert told[:4] == REQUESTS[:4]
+    assert [type(request) for request in told] == [type(request) for request in REQUESTS]
 
 
 def test_a_pre_vote_is_told_since_4_0_and_a_followers_high_watermark_later() -> None:

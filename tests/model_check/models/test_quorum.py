@@ -215,3 +215,10 @@ def test_a_leader_leads_on_after_its_removal_if_nobody_waits_for_that_any_more()
     """In Apache Kafka the request times out before the record of the change is committed; `next` resigns all the same."""
     bounds = {"release": "3.9", "voters": 2, "voter_changes": 1, "records": 0, "max_epoch": 1}
     assert violations(bounds, "RemovedLeaderResigns", *SAFETY) == {"RemovedLeaderResigns": 8}
+
+
+def test_the_late_answer_of_a_removed_voter_stops_the_leader() -> None:
+    """`next` does not mind it; up to 4.4 the process ends."""
+    bounds = {"voters": 2, "voter_changes": 1, "late_answers": 1, "records": 0, "max_epoch": 1}
+    assert violations({**bounds, "release": "3.9"}, "NoIllegalState", *SAFETY) == {"NoIllegalState": 7}
+    assert violations({**bounds, "release": "next"}, "NoIllegalState", *SAFETY) == {}

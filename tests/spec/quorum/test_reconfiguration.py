@@ -196,6 +196,8 @@ def test_a_leader_that_is_removed_resigns_when_that_is_committed() -> None:
     assert found.states[ONE].role == VoterRole.LEADER, "it does not count itself: one of two has the record"
     settle(found, ONE, THREE)
     assert found.states[ONE].role == VoterRole.RESIGNED
+    removed, follower = found.states[THREE].voter_sets[-1].offset, found.states[THREE]
+    assert follower.high_watermark > removed, "the answer to the fetch that committed it says so"
     elect_anew(found, TWO, THREE)
     assert found.states[TWO].role == VoterRole.LEADER
 

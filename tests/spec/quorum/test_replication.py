@@ -41,6 +41,7 @@ from kspec.spec.quorum.leading import (
     on_check_quorum,
     on_resignation,
 )
+from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.refusals import check_described_quorum, check_wait
 from kspec.spec.quorum.replica import ElectionState, QuorumReplica, ReplicaProgress
 from kspec.spec.quorum.requests import requests_of
@@ -62,6 +63,7 @@ from kspec.spec.values import (
     Record,
 )
 from tests.spec.quorum.driver import (
+    NEWEST,
     NOW,
     ONE,
     THREE,
@@ -300,10 +302,10 @@ def test_a_voter_that_answers_is_told_no_more_up_to_3_8() -> None:
     assert not quorum.ask(ONE, THREE)
 
 
-def begin_answered(by: BrokerId, state: QuorumReplica[RecordLog]) -> Any:
+def begin_answered(by: BrokerId, state: QuorumReplica[RecordLog], release: QuorumProtocol = NEWEST) -> Any:
     asked = Send(by, BeginQuorumEpochRequest(Epoch(1), ONE, key_of(by)))
     return handle_begin_quorum_epoch_response(
-        server_of(ONE), state, asked, BeginQuorumEpochResponse(Error.NONE, Epoch(1), ONE), NOW
+        server_of(ONE, release), state, asked, BeginQuorumEpochResponse(Error.NONE, Epoch(1), ONE), NOW
     )
 
 
@@ -312,6 +314,8 @@ def test_the_answer_of_a_voter_that_was_removed_stops_the_leader() -> None:
     without = leader._replace(voter_sets=fixed_voters(frozenset({key_of(ONE), key_of(TWO)})))
     assert reasons(begin_answered(THREE, without)) == [IllegalState.NOT_A_VOTER]
     assert reasons(begin_answered(TWO, without)) == []
+    mended = begin_answered(THREE, without, QUORUM_RELEASES[-1])
+    assert (reasons(mended), mended.state) == ([], without)
     asked = Send(TWO, BeginQuorumEpochRequest(Epoch(1), ONE))
     stale = BeginQuorumEpochResponse(Error.FENCED_LEADER_EPOCH, Epoch(4))
     deposed = handle_begin_quorum_epoch_response(server_of(ONE), leader, asked, stale, NOW)

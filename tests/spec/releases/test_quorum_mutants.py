@@ -80,7 +80,7 @@ def test_releases_differ_in_what_they_brought() -> None:
         ("role_after_timeout", "grants_pre_vote", "vote_as_follower"),
         ("takes_records",),
         ("needs_begin",),
-        ("role_after_restart", "resigns_when_removed", "flushes_first"),
+        ("role_after_restart", "resigns_when_removed", "stops_for_acknowledgement", "flushes_first"),
     ]
 
 
