@@ -9,11 +9,12 @@ from kspec.impl.config.settings import SettingValues
 from kspec.impl.metadata.active import ActiveController
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.records import LogRecord
+from kspec.impl.metadata.voters import KnownVoters
 from kspec.spec.controller.protocol import TopicSettings
 from kspec.spec.controller.rules.features import FeatureLevel, FeatureRange
 from kspec.spec.controller.topics.configs import MIN_INSYNC_REPLICAS, records_of_level
 from kspec.spec.metadata import MetadataRecord
-from kspec.spec.values import Epoch, Offset, TimestampMs
+from kspec.spec.values import Epoch, Offset, ReplicaKey, TimestampMs
 
 
 @dataclass(slots=True)
@@ -28,14 +29,6 @@ class MetadataObserver:
     caught_up_ms: TimestampMs
 
 
-class Endpoint(NamedTuple):
-    """The listener of a controller: its name, and where it is reached."""
-
-    listener: str
-    host: str
-    port: int
-
-
 class Quorum(NamedTuple):
     """The quorum of controllers, as one of them knows it. Kafka: `QuorumInfo`.
 
@@ -43,13 +36,13 @@ class Quorum(NamedTuple):
     fetched the log of it since it leads, voters and others.
     """
 
-    node: int
+    node: ReplicaKey
     leads: bool
     epoch: Epoch
     high_watermark: Offset
     end_offset: Offset
-    fetched: Mapping[int, MetadataObserver]
-    endpoints: Mapping[int, Endpoint]
+    fetched: Mapping[ReplicaKey, MetadataObserver]
+    voters: KnownVoters
 
 
 class DescribedNode(Protocol):

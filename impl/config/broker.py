@@ -8,7 +8,7 @@ from kspec.impl.config.listeners import check_listeners, listed, listener_of
 from kspec.impl.config.promises import check_promises, ignored
 from kspec.impl.config.properties import ConfigError
 from kspec.impl.config.settings import Setting, SettingValues
-from kspec.impl.config.voters import QUORUM_SETTINGS, VOTERS, Place, places_of
+from kspec.impl.config.voters import BOOTSTRAP, QUORUM_SETTINGS, VOTERS, Place, bootstrap_of, places_of
 
 DAY_MS = 86_400_000
 
@@ -31,6 +31,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("unclean.leader.election.enable", "boolean", "false", "Whether a replica out of sync may lead."),
         Setting("process.roles", "list", None, "broker, controller, or both.", choices=("broker", "controller")),
         Setting(VOTERS, "list", None, "The controllers: ID@HOST:PORT."),
+        Setting(BOOTSTRAP, "list", None, "Where controllers are asked who leads, if no list of them is given: HOST:PORT."),
         *QUORUM_SETTINGS,
         Setting("controller.listener.names", "list", None, "The name of the controller's listener."),
         Setting("broker.session.timeout.ms", "int", "9000", "When a silent broker is fenced (ms).", lowest=1),
@@ -202,7 +203,6 @@ SETTINGS: dict[str, Setting] = {
 """The settings that a broker understands. Any other name is a warning, or ends the start (`impl.config.promises`)."""
 
 SILENT = (
-    "controller.quorum.bootstrap.servers",
     "inter.broker.listener.name",
     "listener.security.protocol.map",
     "num.network.threads",
@@ -246,10 +246,15 @@ class BrokerConfig(SettingValues):
         """The controllers, and where each is reached: this process, if it has the only one."""
         if not self.has_controller_elsewhere:
             return {self.node_id: Place(self.listener.host, self.listener.port)}
-        found = places_of(self.words(VOTERS))
+        found = places_of(self.words(VOTERS)) or bootstrap_of(self.words(BOOTSTRAP))
         if not found:
             raise ConfigError(f"{VOTERS} must name the controllers as ID@HOST:PORT, such as 100@127.0.0.1:9093")
         return found
+
+    @property
+    def bootstrap(self) -> dict[int, Place]:
+        """Nobody: a broker that has the controller in its process asks no other one who leads."""
+        return {}
 
     @property
     def has_controller_elsewhere(self) -> bool:

@@ -9,7 +9,7 @@ from kspec.impl.config.listeners import Listener, check_listeners, listener_of
 from kspec.impl.config.promises import check_promises, ignored
 from kspec.impl.config.properties import ConfigError
 from kspec.impl.config.settings import Setting, SettingValues
-from kspec.impl.config.voters import VOTERS, Place, places_of
+from kspec.impl.config.voters import BOOTSTRAP, VOTERS, Place, bootstrap_of, places_of
 
 METADATA_LOG_DIR = "metadata.log.dir"
 
@@ -17,7 +17,8 @@ CONTROLLER_SETTINGS: dict[str, Setting] = SETTINGS | {
     setting.name: setting
     for setting in (
         Setting("process.roles", "list", "controller", "This process is a controller.", choices=("controller",)),
-        Setting(VOTERS, "list", None, "The controllers, this one among them: ID@HOST:PORT."),
+        Setting(VOTERS, "list", None, "The controllers, this one among them, for ever: ID@HOST:PORT."),
+        Setting(BOOTSTRAP, "list", None, "Where controllers are asked who leads, if the voters are in the log: HOST:PORT."),
         Setting("controller.listener.names", "list", "CONTROLLER", "The name of the controller's listener."),
         Setting("listeners", "list", None, "Where brokers connect: CONTROLLER://HOST:PORT."),
         Setting(METADATA_LOG_DIR, "string", None, "The folder of the metadata log, if not that of log.dirs."),
@@ -27,7 +28,6 @@ CONTROLLER_SETTINGS: dict[str, Setting] = SETTINGS | {
 
 SILENT = (
     "broker.heartbeat.interval.ms",
-    "controller.quorum.bootstrap.servers",
     "inter.broker.listener.name",
     "leader.imbalance.per.broker.percentage",
     "listener.security.protocol.map",
@@ -50,7 +50,10 @@ class ControllerConfig(SettingValues):
         super().__init__(given)
         self.listener = self._own_listener()
         check_listeners({"controller.listener.names": "CONTROLLER", **given})
+        self.bootstrap = bootstrap_of(self.words(BOOTSTRAP))
+        """The servers by which this controller finds the others, by ids of no server."""
         self.places = self._places()
+        """The voters, and where each is reached, if the settings name them; then they never change."""
 
     @property
     def node_id(self) -> int:
@@ -82,6 +85,8 @@ class ControllerConfig(SettingValues):
 
     def _places(self) -> dict[int, Place]:
         listed = self.words(VOTERS)
+        if not listed and self.bootstrap:
+            return {}
         if not listed:
             raise ConfigError(f"{VOTERS} must name the controllers, ID@HOST:PORT, not nothing")
         places = places_of(listed)

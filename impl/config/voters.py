@@ -7,6 +7,7 @@ from kspec.impl.config.properties import ConfigError
 from kspec.impl.config.settings import Setting
 
 VOTERS = "controller.quorum.voters"
+BOOTSTRAP = "controller.quorum.bootstrap.servers"
 
 
 class Place(NamedTuple):
@@ -40,6 +41,20 @@ QUORUM_SETTINGS = (
     ),
 )
 """The times of the quorum. Kafka: `QuorumConfig`."""
+
+
+def bootstrap_of(listed: Iterable[str]) -> dict[int, Place]:
+    """The servers by which a node finds the controllers, HOST:PORT: by ids below -1, as theirs are not known.
+
+    Raises: `ConfigError`. Kafka: `QuorumConfig.parseBootstrapServers`.
+    """
+    found: dict[int, Place] = {}
+    for number, one in enumerate(listed):
+        host, colon, port = one.rpartition(":")
+        if not colon or not host or not port.isdecimal():
+            raise ConfigError(f"{BOOTSTRAP} must have the form HOST:PORT, not {one!r}")
+        found[-2 - number] = Place(host.strip("[]"), int(port))
+    return found
 
 
 def places_of(listed: Iterable[str]) -> dict[int, Place]:

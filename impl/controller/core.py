@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
-from kspec.impl.broker.administered import Endpoint, MetadataObserver, Quorum, first_records
+from kspec.impl.broker.administered import MetadataObserver, Quorum, first_records
 from kspec.impl.broker.calls import AppendMetadata, DelayedOperation, Effect, Respond, Then
 from kspec.impl.broker.timers import Timers
 from kspec.impl.broker.topic_settings import topic_settings
@@ -21,6 +21,7 @@ from kspec.impl.metadata.active import ActiveController
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.log import MetadataLog, batch_of
 from kspec.impl.metadata.records import LogRecord
+from kspec.impl.metadata.voters import Endpoint
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.partitions import on_min_isr_change
 from kspec.spec.controller.protocol import Controller
@@ -31,7 +32,7 @@ from kspec.spec.quorum.replica import QuorumServer, QuorumSettings
 from kspec.spec.quorum.rules.replication import may_be_answered
 from kspec.spec.releases.features import features_at_start, features_supported, release_of
 from kspec.spec.releases.names import quorum_of
-from kspec.spec.values import BrokerId, Instant, MonotonicMs, Offset
+from kspec.spec.values import BrokerId, Instant, MonotonicMs, Offset, ReplicaKey
 
 LOG = logging.getLogger("kspec.controller")
 
@@ -69,15 +70,16 @@ class ControllerCore:
             config.number("controller.quorum.fetch.timeout.ms"),
             config.number("controller.quorum.election.backoff.max.ms"),
         )
-        server = QuorumServer(quorum_of(self.release), settings, BrokerId(config.node_id))
-        self.places: Mapping[int, Place] = config.places
-        """The voters, and where each is reached."""
-        self.voter = MetadataVoter(server, frozenset(map(BrokerId, self.places)), log, self, random or Random())
+        self.listener, self.host, self.port = config.listener
+        configured = {BrokerId(node): Endpoint(self.listener, *place) for node, place in config.places.items()}
+        self._bootstrap: Mapping[int, Place] = config.bootstrap
+        bootstrap = tuple(map(BrokerId, self._bootstrap))
+        server = QuorumServer(quorum_of(self.release), settings, BrokerId(config.node_id), bootstrap=bootstrap)
+        self.voter = MetadataVoter(server, configured, log, self, random or Random())
         self.voter.request_timeout_ms = config.number("controller.quorum.request.timeout.ms")
         self.voter.retry_ms = config.number("controller.quorum.retry.backoff.ms")
-        self.listener, self.host, self.port = config.listener
         self.use_timers(Timers())
-        self.observers: dict[int, MetadataObserver] = {}
+        self.observers: dict[ReplicaKey, MetadataObserver] = {}
         self.topic_settings = topic_settings(config)
         self.heard_ms: MonotonicMs | None = None
         """The time at which brokers count as heard from when this controller is active for the first time; none: that."""
@@ -146,13 +148,22 @@ class ControllerCore:
         """The quorum, as its leader knows it."""
         voter = self.voter
         known = (voter.state.high_watermark, self.log.log.end_offset, self.observers)
-        return Quorum(self.node_id, voter.leads, voter.epoch, *known, self.endpoints)
+        return Quorum(voter.key, voter.leads, voter.epoch, *known, voter.voters)
 
     @property
     def endpoints(self) -> dict[int, Endpoint]:
-        """The voters, and where each is reached; this one where it listens."""
+        """The voters, and where each is reached; this controller where it listens."""
         own = {self.node_id: Endpoint(self.listener, self.host, self.port)}
-        return {node: Endpoint(self.listener, *place) for node, place in self.places.items()} | own
+        return {voter.id: at[0] for voter, at in self.voter.voters.items() if at} | own
+
+    def endpoint_of(self, node: int) -> Endpoint | None:
+        """The listener of a controller, if it is known: this one, a voter, or one that has led."""
+        return self.endpoints.get(self.node_id) if node == self.node_id else self.voter.place_of(node)
+
+    def place_of(self, node: int) -> Place | None:
+        """The address of another controller; a negative id is that of a server by which this one begins."""
+        at = self.voter.place_of(node)
+        return self._bootstrap.get(node) if at is None else Place(at.host, at.port)
 
     def default_topic_settings(self) -> dict[str, str]:
         """The settings of a topic that sets none itself."""
@@ -169,6 +180,7 @@ class ControllerCore:
 
     def start(self, now: Instant) -> list[Effect]:
         """Begin as a voter; the only one is active at once. Raises: `StorageError`, if its disk is damaged."""
+        self.voter.own = (Endpoint(self.listener, self.host, self.port),)
         return self.voter.start(now)
 
     def grown(self, now: Instant) -> list[Effect]:
@@ -184,6 +196,11 @@ class ControllerCore:
         while self._held and may_be_answered(self._held[0].offset, high_watermark):
             effects.append(replace(self._held.popleft().answer, released=True))
         return [*effects, *self.grown(now), Then(self._after_commit)]
+
+    def voters_written(self, end_offset: Offset) -> None:
+        """The voters are in the log, up to an offset, which counts for what is decided from now on."""
+        if self.is_active:
+            self.deciding.pass_over(end_offset)
 
     def _after_commit(self) -> list[Effect]:
         self.after_commit()

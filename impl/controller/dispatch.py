@@ -16,6 +16,7 @@ from kspec.impl.controller.envelope import envelope_of
 from kspec.impl.controller.fetching import fetch, fetch_snapshot
 from kspec.impl.controller.partitions import alter_partition
 from kspec.impl.controller.refusals import refusal
+from kspec.impl.controller.voter_changes import add_raft_voter, remove_raft_voter, update_raft_voter
 from kspec.impl.controller.votes import begin_quorum_epoch, end_quorum_epoch, vote
 from kspec.impl.requests.administration.absent import ABSENT_HANDLERS
 from kspec.impl.requests.administration.controller import ADMINISTRATION
@@ -34,6 +35,9 @@ HANDLERS: dict[str, Callable[[ControllerCore, Call, Instant], list[Effect]]] = {
     "Vote": vote,
     "BeginQuorumEpoch": begin_quorum_epoch,
     "EndQuorumEpoch": end_quorum_epoch,
+    "AddRaftVoter": add_raft_voter,
+    "RemoveRaftVoter": remove_raft_voter,
+    "UpdateRaftVoter": update_raft_voter,
     "BrokerRegistration": broker_registration,
     "BrokerHeartbeat": broker_heartbeat,
     "AllocateProducerIds": allocate_producer_ids,
@@ -61,6 +65,9 @@ BY_ANYBODY = frozenset(
         "Vote",
         "BeginQuorumEpoch",
         "EndQuorumEpoch",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+        "UpdateRaftVoter",
         *ABSENT_HANDLERS,
     }
 )

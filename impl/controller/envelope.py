@@ -12,6 +12,11 @@ from kspec.impl.wire.writing import joined
 from kspec.spec.broker.clients.versions import check_forwarded
 from kspec.spec.values import Error, Instant
 
+OF_THE_QUORUM = frozenset({"AddRaftVoter", "RemoveRaftVoter"})
+"""The requests that the quorum answers: their answers rest on nothing that this controller has decided, and it may lead no
+more when they come.
+"""
+
 
 class ForwardedCall(Call):
     """A request in an envelope: its answer goes out in the answer to the envelope."""
@@ -52,6 +57,8 @@ def envelope_of(handlers: Mapping[str, RequestHandler]) -> RequestHandler:
         error = check_forwarded(principal, header is not None, api is not None and api.name in FORWARDED, known)
         if header is None or api is None or message is None or error != Error.NONE:
             return [call.respond(error_code=error.value, response_data=None)]
+        if api.name in OF_THE_QUORUM:
+            call.term = None
         inner = Call(call.peer, call.place, header, message, call.received)
         return handlers[api.name](ForwardedCall(call, inner), now)
 

@@ -8,7 +8,14 @@ from collections.abc import Callable
 from kspec.impl.broker.administered import MetadataObserver
 from kspec.impl.broker.calls import Call, DelayedOperation, Effect, not_again
 from kspec.impl.controller.core import ControllerCore
-from kspec.impl.controller.quorum.messages import FIRST_BY_ID, METADATA_TOPIC_ID, MOST_BYTES, fetch_asked
+from kspec.impl.controller.quorum.messages import (
+    FIRST_BY_ID,
+    METADATA_TOPIC_ID,
+    MOST_BYTES,
+    fetch_asked,
+    key_of,
+    leaders_endpoint,
+)
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.topics.names import CLUSTER_METADATA, check_metadata_partition
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId
@@ -16,7 +23,7 @@ from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.leading import is_news
 from kspec.spec.quorum.refusals import check_leader_epoch, check_quorum_request, check_wait
 from kspec.spec.quorum.rules.snapshots import check_snapshot, check_snapshot_position, has_everything
-from kspec.spec.values import NO_LEADER, NO_TIMESTAMP, UNDEFINED_EPOCH_END, Epoch, Error, Instant, Offset
+from kspec.spec.values import NO_DIRECTORY, NO_LEADER, NO_TIMESTAMP, UNDEFINED_EPOCH_END, Epoch, Error, Instant, Offset
 
 
 def fetch(core: ControllerCore, call: Call, now: Instant) -> list[Effect]:
@@ -26,7 +33,7 @@ def fetch(core: ControllerCore, call: Call, now: Instant) -> list[Effect]:
     error = check_quorum_request(_is_same_cluster(core, call), partition is not None)
     if partition is None or error != Error.NONE:
         return [call.respond(error_code=error.value, responses=[])]
-    request = fetch_asked(message, partition, call.version)
+    request = core.voter.named(fetch_asked(message, partition, call.version))
     error = check_wait(message.max_wait_ms)
     if error != Error.NONE:
         return [_respond(core, call, request, QuorumFetchResponse(error, core.voter.epoch, core.voter.leader))]
@@ -99,14 +106,13 @@ def _respond(core: ControllerCore, call: Call, request: QuorumFetchRequest, told
 def _leaders_endpoint(core: ControllerCore) -> list[Message]:
     """The address of the leader, if there is one."""
     leader = core.voter.leader
-    at = core.endpoints.get(leader)
-    return [] if leader == NO_LEADER or at is None else [Message(node_id=leader, host=at.host, port=at.port)]
+    return [] if leader == NO_LEADER else leaders_endpoint(leader, core.endpoint_of(leader))
 
 
 def _note_observer(core: ControllerCore, request: QuorumFetchRequest, now: Instant) -> None:
     """Remember who has read how far, for those who ask. **Kafka:** `LeaderState.updateReplicaState`."""
-    replica = request.replica.id
-    if replica < 0:
+    replica = request.replica
+    if replica.id < 0:
         return
     before = core.observers.get(replica)
     is_there = has_everything(core.log.log, request.fetch)
@@ -128,7 +134,9 @@ def fetch_snapshot(core: ControllerCore, call: Call, now: Instant) -> list[Effec
         Message(name=topic.name, partitions=[_piece(core, topic.name, one, request.max_bytes) for one in topic.partitions])
         for topic in request.topics
     ]
-    heard = core.voter.heard(request.replica_id, now)
+    part = request.topics[0].partitions[0]
+    directory = part.replica_directory_id if call.version and core.voter.kraft_version else NO_DIRECTORY
+    heard = core.voter.heard(key_of(request.replica_id, directory), now)
     return [*heard, call.respond(error_code=0, topics=topics, node_endpoints=_leaders_endpoint(core))]
 
 

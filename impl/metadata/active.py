@@ -15,7 +15,7 @@ from kspec.spec.metadata import MetadataRecord, PartitionChangeRecord, replay_al
 from kspec.spec.quorum.rules.replication import FIRST_EPOCH
 from kspec.spec.step import Reply
 from kspec.spec.topics import TopicIdPartition
-from kspec.spec.values import Epoch, Instant, MonotonicMs
+from kspec.spec.values import Epoch, Instant, MonotonicMs, Offset
 
 RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT", bound=Answer)
@@ -116,6 +116,15 @@ class ActiveController:
     def replay(self, batches: Iterable[MetadataBatch]) -> None:
         """Take batches that are committed, while it is not active."""
         replay_into(self.image, batches)
+        self.state = self.state._replace(image=self.image.spec)
+
+    def pass_over(self, end_offset: Offset) -> None:
+        """The log has grown by records that say nothing of the metadata, as those of voters: the next one is at this offset.
+
+        All that was decided is stored: the offsets by which brokers are registered are those of the log.
+        """
+        assert self.state.image.end_offset == self.image.spec.end_offset, "something is decided, and not yet stored"
+        self.image.go_to(end_offset)
         self.state = self.state._replace(image=self.image.spec)
 
     def stored(self, records: Sequence[LogRecord]) -> None:

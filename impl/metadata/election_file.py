@@ -1,30 +1,51 @@
 """The election that a voter of the metadata log keeps, in the file `quorum-state` beside that log."""
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 from kspec.impl.storage import Disk, StorageError
 from kspec.impl.storage.small_files import read_text, replace_file
 from kspec.spec.quorum.replica import NO_ELECTION, ElectionState
-from kspec.spec.values import NO_REPLICA, BrokerId, Epoch, ReplicaKey
+from kspec.spec.values import NO_REPLICA, BrokerId, DirectoryId, Epoch, ReplicaKey
 
 QUORUM_STATE = "quorum-state"
-VERSION = 0
-"""The version that goes with `kraft.version` 0: voters are named by their ids. Kafka: `QuorumStateData`."""
+NO_DIRECTORY_TEXT = "A" * 22
+"""Kafka: `ReplicaKey.NO_DIRECTORY_ID`, as text."""
+
+WITH_VOTERS, WITH_DIRECTORY = 0, 1
+"""The versions that go with `kraft.version` 0, where voters are named by their ids, and 1. Kafka: `QuorumStateData`."""
 
 
-def write_election(disk: Disk, folder: str, election: ElectionState, voters: frozenset[BrokerId]) -> None:
-    """Replace the file, through to the disk. **Kafka:** `FileQuorumStateStore.writeElectionState`."""
-    fields = {
+def write_election(disk: Disk, folder: str, election: ElectionState, voters: frozenset[BrokerId] | None) -> None:
+    """Replace the file, through to the disk; `voters` are those of `kraft.version` 0, none with 1.
+
+    **Kafka:** `FileQuorumStateStore.writeElectionState`.
+    """
+    fields = _of_version_1(election) if voters is None else _of_version_0(election, voters)
+    replace_file(disk, folder, QUORUM_STATE, json.dumps(fields, separators=(",", ":")))
+
+
+def _of_version_1(election: ElectionState) -> dict[str, object]:
+    return {
+        "leaderId": election.leader,
+        "leaderEpoch": election.epoch,
+        "votedId": election.voted.id,
+        "votedDirectoryId": urlsafe_b64encode(election.voted.directory).decode().rstrip("="),
+        "data_version": WITH_DIRECTORY,
+    }
+
+
+def _of_version_0(election: ElectionState, voters: frozenset[BrokerId]) -> dict[str, object]:
+    return {
         "clusterId": "",
         "leaderId": election.leader,
         "leaderEpoch": election.epoch,
         "votedId": election.voted.id,
         "appliedOffset": 0,
         "currentVoters": [{"voterId": voter} for voter in sorted(voters)],
-        "data_version": VERSION,
+        "data_version": WITH_VOTERS,
     }
-    replace_file(disk, folder, QUORUM_STATE, json.dumps(fields, separators=(",", ":")))
 
 
 def read_election(disk: Disk, folder: str) -> ElectionState:
@@ -38,9 +59,11 @@ def read_election(disk: Disk, folder: str) -> ElectionState:
     try:
         found: dict[str, Any] = json.loads(read_text(disk, path))
         epoch, leader, voted = (int(found[name]) for name in ("leaderEpoch", "leaderId", "votedId"))
+        directory = urlsafe_b64decode(f"{found.get('votedDirectoryId', NO_DIRECTORY_TEXT)}==")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StorageError(
             f"{path} is damaged: it should be one object with leaderId, leaderEpoch and votedId; "
             "whom this controller has voted for is lost with it"
         ) from None
-    return ElectionState(Epoch(epoch), BrokerId(leader), NO_REPLICA if voted < 0 else ReplicaKey(BrokerId(voted)))
+    given = NO_REPLICA if voted < 0 else ReplicaKey(BrokerId(voted), DirectoryId(directory))
+    return ElectionState(Epoch(epoch), BrokerId(leader), given)

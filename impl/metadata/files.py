@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.records import LogRecord, decode_record
-from kspec.impl.metadata.snapshots import PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
+from kspec.impl.metadata.snapshots import BOOTSTRAP, PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
+from kspec.impl.metadata.voters import KnownVoters
 from kspec.impl.records.batch import LENGTH_END, BatchHeader, InvalidBatchError, headers
 from kspec.impl.records.record import records_of
 from kspec.impl.storage import Disk, LogConfig, PartitionFiles, StorageError
@@ -124,8 +125,11 @@ class MetadataFiles:
         for name in names:
             if name.endswith(PARTIAL):
                 disk.unlink(f"{folder}/{name}")
-        self.snapshot = max((found for found in map(snapshot_of, names) if found is not None), default=NO_SNAPSHOT)
+        known = [found for found in map(snapshot_of, names) if found is not None and found != BOOTSTRAP]
+        self.snapshot = max(known, default=NO_SNAPSHOT)
         """The snapshot with which the log begins, `NO_SNAPSHOT` if it begins with its first record."""
+        self.voters: KnownVoters = {}
+        """The voters that a snapshot of this log tells; none with `kraft.version` 0, and in the copy of a broker."""
         if self.end_offset < self.snapshot.end_offset:
             self.files.restart_at(self.snapshot.end_offset, now.timestamp)
 
@@ -192,7 +196,7 @@ class MetadataFiles:
         """
         offset, epoch = self.end_offset, self.last_epoch
         assert image.spec.end_offset == offset, f"the image is at {image.spec.end_offset}, the log at {offset}"
-        before = self.keep_snapshot(SnapshotId(offset, epoch), to_bytes(image.records(), epoch, now.timestamp))
+        before = self.keep_snapshot(SnapshotId(offset, epoch), to_bytes(image.records(), epoch, now.timestamp, self.voters))
         self.files.start_at(offset, now)
         self.files.clean_up(now.monotonic)
         self._forget(before)

@@ -11,14 +11,15 @@ from kspec.impl.metadata.election_file import read_election, write_election
 from kspec.impl.metadata.files import READ_BYTES, MetadataBatch, MetadataFiles, replay_into
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.records import LogRecord, encode_record
-from kspec.impl.metadata.snapshots import CONTROL, leader_change
+from kspec.impl.metadata.snapshots import BOOTSTRAP, CONTROL, leader_change, voters_of_snapshot
+from kspec.impl.metadata.voters import KnownVoters, VotersFound, version_record, voters_in, voters_record
 from kspec.impl.records.batch import Buffer
 from kspec.impl.records.record import new_batch
 from kspec.impl.storage import Disk
-from kspec.spec.messages.quorum.fetch import SnapshotId
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.quorum.effects import LeaderChangeAppended
 from kspec.spec.quorum.replica import ElectionState
-from kspec.spec.values import BrokerId, Epoch, Instant, Offset
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Instant, Offset
 
 
 def batch_of(records: Sequence[LogRecord], now: Instant) -> bytes:
@@ -54,16 +55,49 @@ class MetadataLog(MetadataFiles):
         """The election that was kept. Raises: `StorageError`, if the file is damaged."""
         return read_election(self.disk, self.folder)
 
-    def keep_election(self, election: ElectionState, voters: frozenset[BrokerId]) -> None:
-        """Keep an election, through to the disk."""
+    def keep_election(self, election: ElectionState, voters: frozenset[BrokerId] | None) -> None:
+        """Keep an election, through to the disk, with the voters of `kraft.version` 0."""
         write_election(self.disk, self.folder, election, voters)
+
+    # ---- the voters
+
+    def voters_found(self) -> list[VotersFound]:
+        """The voters that the snapshot tells, or that with which the cluster began, and those in the log after it.
+
+        Raises: `StorageError`, if a snapshot is damaged.
+        """
+        found: list[VotersFound] = []
+        begins = self.snapshot if self.snapshot != NO_SNAPSHOT else BOOTSTRAP
+        path = self.path_of(begins)
+        if self.disk.exists(path):
+            told = voters_of_snapshot(self.disk.read_file(path), path)
+            at = UNKNOWN_OFFSET if begins == BOOTSTRAP else Offset(begins.end_offset - 1)
+            found += [VotersFound(at, told)] if told else []
+        offset = max(self.files.log.start_offset, self.snapshot.end_offset)
+        while offset < self.end_offset:
+            piece = self.files.read(offset, self.end_offset, READ_BYTES, at_least_one=True)
+            found += voters_in(memoryview(piece.bytes()))
+            offset = piece.next_offset
+        return found
 
     # ---- writing
 
-    def append_leader_change(self, change: LeaderChangeAppended, leader: BrokerId, now: Instant) -> None:
-        """Append the first record of an epoch. **Kafka:** `LeaderState.appendStartOfEpochControlRecords`."""
-        record = leader_change(leader, change.voters, change.granting)
-        self.append(change.base_offset, change.epoch, new_batch([(now.timestamp, *record)], attributes=CONTROL), now)
+    def append_leader_change(
+        self, change: LeaderChangeAppended, leader: BrokerId, voters: KnownVoters, now: Instant
+    ) -> None:
+        """Append the first record of an epoch, and in its batch the voters, if the leader writes them for the first time.
+
+        **Kafka:** `LeaderState.appendStartOfEpochControlRecords`.
+        """
+        told = (version_record(), voters_record(voters)) if change.first_voters else ()
+        records = (leader_change(leader, change.voters, change.granting), *told)
+        batch = new_batch([(now.timestamp, *record) for record in records], attributes=CONTROL)
+        self.append(change.base_offset, change.epoch, batch, now)
+
+    def append_voters(self, base_offset: Offset, epoch: Epoch, voters: KnownVoters, now: Instant) -> None:
+        """Append a record of voters. **Kafka:** `BatchAccumulator.appendVotersRecord`."""
+        batch = new_batch([(now.timestamp, *voters_record(voters))], attributes=CONTROL)
+        self.append(base_offset, epoch, batch, now)
 
     def append(self, base_offset: Offset, epoch: Epoch, batch: Buffer, now: Instant) -> None:
         """Append one batch, which gets this offset and this epoch."""

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 
 from kspec.impl.metadata.records import LogRecord, decode_record, encode_record
+from kspec.impl.metadata.voters import KnownVoters, VotersFound, version_record, voters_in, voters_record
 from kspec.impl.records.batch import InvalidBatchError, headers, is_intact
 from kspec.impl.records.record import RecordError, new_batch, records_of
 from kspec.impl.storage import StorageError
@@ -17,6 +18,12 @@ from kspec.impl.wire.values import DecodeError
 from kspec.impl.wire.writing import unsigned_varint
 from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.values import Epoch, Offset, TimestampMs
+
+BOOTSTRAP = SnapshotId(Offset(0), Epoch(0))
+"""The snapshot of nothing, which names the voters of a new cluster. Nobody fetches it.
+
+Kafka: `Snapshots.BOOTSTRAP_SNAPSHOT_ID`.
+"""
 
 NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 PARTIAL = ".part"
@@ -54,8 +61,8 @@ def _voters(ids: Collection[int]) -> bytes:
     return unsigned_varint(len(ids) + 1) + b"".join(voter.to_bytes(4, "big") + b"\0" for voter in sorted(ids))
 
 
-def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: TimestampMs) -> bytes:
-    """The content of a snapshot, with the time (ms) of the last record in it."""
+def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: TimestampMs, voters: KnownVoters | None = None) -> bytes:
+    """The content of a snapshot, with the time (ms) of the last record in it, and the voters, if they are in the log."""
     values = [encode_record(record) for record in records]
     parts: list[bytes] = []
 
@@ -63,7 +70,9 @@ def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: TimestampMs) ->
         offset = sum(header.record_count for part in parts for header in headers(part))
         parts.append(new_batch(batch, base_offset=offset, leader_epoch=epoch, attributes=attributes))
 
-    add([(now_ms, _KEY.pack(0, HEADER_TYPE), _HEADER.pack(0, now_ms, 0))], CONTROL)
+    told = (version_record(), voters_record(voters)) if voters else ()
+    header = (_KEY.pack(0, HEADER_TYPE), _HEADER.pack(0, now_ms, 0))
+    add([(now_ms, *record) for record in (header, *told)], CONTROL)
     for first in range(0, len(values), RECORDS_OF_A_BATCH):
         add([(now_ms, None, value) for value in values[first : first + RECORDS_OF_A_BATCH]])
     add([(now_ms, _KEY.pack(0, FOOTER_TYPE), _FOOTER.pack(0, 0))], CONTROL)
@@ -76,6 +85,16 @@ def from_bytes(content: bytes, path: str) -> list[LogRecord]:
         return list(_records(content, path))
     except (InvalidBatchError, RecordError, DecodeError, struct.error) as error:
         raise StorageError(f"{path} is damaged: {error}") from error
+
+
+def voters_of_snapshot(content: bytes, path: str) -> KnownVoters:
+    """The voters in a snapshot; none with `kraft.version` 0. Raises: `StorageError`, if it is damaged."""
+    found: Sequence[VotersFound]
+    try:
+        found = list(voters_in(memoryview(content)))
+    except (InvalidBatchError, RecordError, DecodeError, struct.error) as error:
+        raise StorageError(f"{path} is damaged: {error}") from error
+    return found[-1].voters if found else {}
 
 
 def _records(content: bytes, path: str) -> Iterator[LogRecord]:

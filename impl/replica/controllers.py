@@ -35,8 +35,14 @@ class KnownControllers:
         """The address of the controller that is asked."""
         return self._places[self.asked]
 
-    def hear(self, leader: int) -> None:
-        """Somebody says who leads, or that he does not know it."""
+    def hear(self, leader: int, place: Place | None = None) -> None:
+        """Somebody says who leads, and where that one is reached, or that he does not know it.
+
+        Controllers come and go (KIP-853), and settings may name none of those that there are.
+        """
+        if place is not None and leader != NO_LEADER and self._places.get(leader) != place:
+            self._places[leader] = place
+            self._order = sorted(self._places)
         if leader == NO_LEADER or leader not in self._places:
             self.lose()
             return

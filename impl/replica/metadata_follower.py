@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from kspec.impl.broker.calls import CONTROLLER, Ask, ChannelKey, CopyMetadata, CopySnapshot, CutMetadata, Effect, Then
 from kspec.impl.broker.core import BrokerCore
+from kspec.impl.config.voters import Place
 from kspec.impl.metadata.files import MetadataBatch, replay_into
 from kspec.impl.replica.controllers import KnownControllers
 from kspec.impl.replica.metadata_copy import MetadataCopy
@@ -16,7 +17,7 @@ from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.quorum.rules.replication import may_truncate, truncation_offset
-from kspec.spec.values import UNKNOWN_OFFSET, Epoch, EpochEndOffset, Error, Instant, Offset
+from kspec.spec.values import NO_LEADER, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Error, Instant, Offset
 
 CHANNEL = ChannelKey(CONTROLLER, "metadata")
 TOPIC_ID = bytes(15) + b"\1"
@@ -28,6 +29,12 @@ SNAPSHOT_BYTES = 8 << 20
 
 ALONE_MS = 30_000
 """The longest wait for the only controller: nobody else could be asked."""
+
+
+def _place_of(answer: Message, part: Message) -> Place | None:
+    """The address of the leader that an answer names."""
+    leader = NO_LEADER if part.current_leader is None else part.current_leader.leader_id
+    return next((Place(one.host, one.port) for one in answer.node_endpoints or () if one.node_id == leader), None)
 
 
 class MetadataFollower:
@@ -97,9 +104,9 @@ class MetadataFollower:
             return self._later(now)
         (part,) = answer.responses[0].partitions
         if part.error_code:
-            return self._look_for_leader(part, now)
+            return self._look_for_leader(part, _place_of(answer, part), now)
         if part.current_leader is not None and part.current_leader.leader_id >= 0:
-            self._controllers.hear(part.current_leader.leader_id)
+            self._controllers.hear(part.current_leader.leader_id, _place_of(answer, part))
         if part.snapshot_id is not None and part.snapshot_id.end_offset >= 0:
             self._snapshot = b""
             return self._ask_for_snapshot(SnapshotId(Offset(part.snapshot_id.end_offset), Epoch(part.snapshot_id.epoch)))
@@ -108,7 +115,7 @@ class MetadataFollower:
             return self._cut(EpochEndOffset(Epoch(diverging.epoch), Offset(diverging.end_offset)), now)
         return self._take_batches(part, now)
 
-    def _look_for_leader(self, part: Message, now: Instant) -> list[Effect]:
+    def _look_for_leader(self, part: Message, place: Place | None, now: Instant) -> list[Effect]:
         """Ask the leader that an error names, or the next controller after a while."""
         leader = part.current_leader
         if leader is None or leader.leader_epoch < self._epoch:  # he who answers is behind
@@ -117,7 +124,7 @@ class MetadataFollower:
         is_news = leader.leader_epoch > self._epoch
         self._epoch = leader.leader_epoch
         before = self._controllers.asked
-        self._controllers.hear(leader.leader_id)
+        self._controllers.hear(leader.leader_id, place)
         is_elsewhere = leader.leader_id >= 0 and self._controllers.asked != before
         return self.fetch(now) if is_news or is_elsewhere else self._later(now)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from kspec.impl.broker.calls import Ask, BrokerEffect, Effect, Respond
+from kspec.impl.broker.replicas import id_bytes
 from kspec.impl.config.controller import ControllerConfig
 from kspec.impl.controller.core import ControllerCore
 from kspec.impl.controller.dispatch import controller_handlers
@@ -26,7 +27,7 @@ from kspec.impl.wire.apis import CONTROLLER_APIS
 from kspec.impl.wire.values import Message, refused_whatever
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.controller.state import check_active
-from kspec.spec.values import Epoch
+from kspec.spec.values import DirectoryId, Epoch
 
 LOG = logging.getLogger("kspec.controller")
 
@@ -139,6 +140,7 @@ class RunningController:
         self.core = ControllerCore(config, rules, self.metadata_log)
         self.core.deciding.note = self.core.voter.note = note
         self.core.cluster_id = self.directory.cluster_id
+        self.core.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
         self.core.port = self._listening.getsockname()[1]
         self.shell = ControllerShell(self.core, self.metadata_log)
         self._channels: Channels | None = None
@@ -147,7 +149,7 @@ class RunningController:
         """Begin as a voter, and serve from now on; the address of the controller. The only voter leads in a new epoch."""
         now = clock.now()
         largest = self.config.number("socket.request.max.bytes")
-        self.shell.channels = self._channels = Channels(loop, self.core.places.get, largest, self.shell.answered)
+        self.shell.channels = self._channels = Channels(loop, self.core.place_of, largest, self.shell.answered)
         self.shell.carry_out(self.core.start(now))
         if self.shell.failure is not None:
             raise BrokerFailureError(self.shell.complaint)
@@ -158,7 +160,7 @@ class RunningController:
 
     async def resign(self) -> None:
         """Give up the office, if this controller has it, and tell the others. Kafka: `KafkaRaftClient.shutdown`."""
-        if len(self.core.places) == 1:
+        if len(self.core.voter.voters) == 1:
             return
         self.shell.carry_out(self.core.voter.resign(clock.now()))
         end = time.monotonic() + LONGEST_RESIGNATION_S

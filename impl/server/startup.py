@@ -36,7 +36,7 @@ from kspec.impl.wire.values import Message
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.broker.rules.lifecycle import BrokerLifecycle
 from kspec.spec.controller.protocol import Controller
-from kspec.spec.values import Incarnation
+from kspec.spec.values import DirectoryId, Incarnation
 
 LOG = logging.getLogger("kspec.broker")
 
@@ -132,6 +132,7 @@ class RunningBroker:
         core, now = self.core, clock.now()
         self.metadata = log = MetadataLog(disk, self.config.log_dir, now)
         controller = new_controller(core, rules, log, now)
+        controller.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
         controller.deciding.note = controller.voter.note = core.note
         shell = CombinedShell(core, self.replicas, log, controller, self._member(LocalMetadata(core)))
         shell.carry_out(controller.start(now))

@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
@@ -156,8 +157,21 @@ def is_formatted(disk: Disk, path: str) -> bool:
     return disk.exists(f"{path}/{META_PROPERTIES}")
 
 
-def format_directory(disk: Disk, path: str, cluster_id: str, node_id: int) -> None:
-    """Format a folder that is new or empty. **Kafka:** `Formatter`.
+def nothing_more() -> None:
+    """Write nothing beside `meta.properties`."""
+
+
+def format_directory(
+    disk: Disk,
+    path: str,
+    cluster_id: str,
+    node_id: int,
+    directory_id: str | None = None,
+    write_more: Callable[[], None] = nothing_more,
+) -> None:
+    """Format a folder that is new or empty: with this id, or one of its own. **Kafka:** `Formatter`.
+
+    `write_more` writes what else belongs to it, before `meta.properties` makes it complete.
 
     Raises: `StorageError`, if it is not empty.
     """
@@ -166,7 +180,8 @@ def format_directory(disk: Disk, path: str, cluster_id: str, node_id: int) -> No
         if others:
             raise StorageError(f"{path} has no {META_PROPERTIES}, and is not empty: it has {others[0]}")
     disk.make_folder(path)
-    write_meta(disk, path, cluster_id, node_id, new_uuid())
+    write_more()
+    write_meta(disk, path, cluster_id, node_id, directory_id or new_uuid())
 
 
 def check_owner(disk: Disk, path: str, cluster_id: str, node_id: int) -> dict[str, str]:

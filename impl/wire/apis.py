@@ -68,6 +68,8 @@ OFFERED = (
     "DescribeQuorum",
     "UpdateFeatures",
     "UnregisterBroker",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
     *ABSENT,
 )
 """The APIs that a broker answers."""
@@ -98,6 +100,9 @@ OFFERED_BY_CONTROLLER = (
     "AllocateProducerIds",
     "AssignReplicasToDirs",
     "DescribeConfigs",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
+    "UpdateRaftVoter",
     *ABSENT,
 )
 """The APIs that a controller answers."""
@@ -114,6 +119,8 @@ FORWARDED = (
     "UnregisterBroker",
     "UpdateFeatures",
     "DescribeQuorum",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
 )
 """The APIs whose requests a member of a cluster hands on to its controller. Kafka:
 `KafkaApis.forwardToController`, `ApiKeys.forwardable`."""

@@ -42,13 +42,15 @@ class LogAppended:
 class LeaderChangeAppended:
     """Write a record of a new leader at the end of the log, in the page cache: who leads, and whose votes it got.
 
-    Kafka: `LeaderChangeMessage`.
+    `first_voters`: the voters that follow in the same batch, after the version of KRaft; empty if the log has them already,
+    or never has (`kraft.version` 0). Kafka: `LeaderChangeMessage`, `KRaftVersionRecord`, `VotersRecord`.
     """
 
     base_offset: Offset
     epoch: Epoch
     voters: frozenset[BrokerId]
     granting: frozenset[BrokerId]
+    first_voters: VoterSet = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

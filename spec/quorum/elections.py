@@ -124,9 +124,14 @@ def after_lost_pre_vote(server: QuorumServer, state: QuorumReplica[LogT]) -> Quo
 def on_timeout(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicMs) -> QuorumStep[LogT]:
     """The time of the replica's role is over: without an election, a fetch that is answered, enough votes.
 
-    **Kafka:** `KafkaRaftClient.pollCurrentState`. **Leaves out:** the back-off between two elections, up to 4.1.
+    An observer whose leader does not answer asks any voter who leads, and follows on until one says so.
+
+    **Kafka:** `KafkaRaftClient.pollCurrentState`, `pollFollowerAsObserver`. **Leaves out:** the
+    back-off between two elections, up to 4.1.
     """
     role = server.protocol.role_after_timeout(state.role)
+    if state.role == VoterRole.FOLLOWER and not votes(server, state):
+        return Step(state._replace(reaches_leader=False))
     if state.role == VoterRole.LEADER or (state.role != VoterRole.RESIGNED and not votes(server, state)):
         return Step(state)
     if state.role == VoterRole.RESIGNED and (role == VoterRole.UNATTACHED or not votes(server, state)):

@@ -5,6 +5,7 @@ from kspec.spec.log.local_log import LocalLog, append_in_order, truncate
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId
+from kspec.spec.messages.quorum.voters import VoterSet, VoterSetEntry
 from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import (
     Halt,
@@ -23,7 +24,7 @@ from kspec.spec.quorum.refusals import check_voters_request, is_meant
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, own_key, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import truncation_offset
-from kspec.spec.quorum.rules.voters import matches, sets_between
+from kspec.spec.quorum.rules.voters import matches, sets_after_snapshot, sets_between
 from kspec.spec.quorum.transitions import QuorumStep, fetch_timer, follow_or_wait, is_halted
 from kspec.spec.step import Reply, Send, Step
 from kspec.spec.values import (
@@ -125,7 +126,7 @@ def handle_fetch_response(
     else:
         step = append_records(server, following, asked.message.fetch.fetch_offset, response)
     fetched: tuple[QuorumEffect, ...] = () if is_halted(step) else (fetch_timer(server),)
-    return Step(step.state._replace(has_fetched=True), (*effects, *step.effects, *fetched))
+    return Step(step.state._replace(has_fetched=True, reaches_leader=True), (*effects, *step.effects, *fetched))
 
 
 def truncate_by(server: QuorumServer, state: QuorumReplica[LogT], end: EpochEndOffset) -> QuorumStep[LogT]:
@@ -167,21 +168,27 @@ def append_records(
 
 
 def on_snapshot(
-    server: QuorumServer, state: QuorumReplica[LogT], snapshot: SnapshotId, now: MonotonicMs
+    server: QuorumServer,
+    state: QuorumReplica[LogT],
+    snapshot: SnapshotId,
+    now: MonotonicMs,
+    voters: VoterSet = frozenset(),
 ) -> QuorumStep[LogT]:
     """Go on after a snapshot that is complete and on the disk: the log begins with it, and what was in the log is gone.
 
     The epoch of the snapshot counts as opened, so that the log's last epoch is known before its first record. A snapshot
-    of less than is known to be committed changes nothing.
+    of less than is known to be committed changes nothing. `voters`: those that it tells; none with `kraft.version` 0.
 
-    **Kafka:** `KafkaRaftClient.handleFetchSnapshotResponse`, `KafkaRaftLog.truncateToLatestSnapshot`.
+    **Kafka:** `KafkaRaftClient.handleFetchSnapshotResponse`, `KafkaRaftLog.truncateToLatestSnapshot`,
+    `KRaftControlRecordStateMachine.maybeLoadSnapshot`.
     """
     end = snapshot.end_offset
     if end <= state.local.high_watermark:
         return Step(state)
     log = state.local.log.restart_at(end).open_epoch(snapshot.epoch)
     known = max(state.high_watermark, end)
-    after = state._replace(local=LocalLog(log, end), snapshot=snapshot, high_watermark=known)
+    voter_sets = (VoterSetEntry(Offset(end - 1), voters),) if voters else state.voter_sets
+    after = state._replace(local=LocalLog(log, end), snapshot=snapshot, high_watermark=known, voter_sets=voter_sets)
     return Step(after, (LogReplaced(snapshot), LogCommitted(known), fetch_timer(server)))
 
 
@@ -198,5 +205,6 @@ def after_own_snapshot(state: QuorumReplica[LogT], snapshot: SnapshotId) -> Quor
 
     **Kafka:** `KafkaRaftClient.createSnapshot`, `KafkaRaftLog.deleteBeforeSnapshot`.
     """
-    local = state.local
-    return state._replace(snapshot=snapshot, local=local._replace(log=local.log.start_at(snapshot.end_offset)))
+    local, end = state.local, snapshot.end_offset
+    voter_sets = sets_after_snapshot(state.voter_sets, end) if state.voters_in_log else state.voter_sets
+    return state._replace(snapshot=snapshot, local=local._replace(log=local.log.start_at(end)), voter_sets=voter_sets)

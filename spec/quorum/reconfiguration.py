@@ -5,7 +5,12 @@ count itself, and resigns once its removal is committed (`spec.quorum.transition
 """
 
 from kspec.spec.log.algebra import LogT
-from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, VoterChangeResponse
+from kspec.spec.messages.quorum.voter_changes import (
+    AddVoterRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+)
 from kspec.spec.messages.quorum.voters import VoterSet
 from kspec.spec.quorum.effects import QuorumEffect, VersionsWanted, VoterChangeEnded
 from kspec.spec.quorum.replica import (
@@ -41,7 +46,7 @@ def handle_add_voter(
         error = Error.DUPLICATE_VOTER
     if error != Error.NONE:
         return Step(state, (VoterChangeEnded(VoterChangeResponse(error)),))
-    return Step(state._replace(change=VoterChange(request.voter)), (VersionsWanted(request.voter),))
+    return Step(state._replace(change=VoterChange(request.voter, waits=request.waits)), (VersionsWanted(request.voter),))
 
 
 def on_versions(
@@ -65,7 +70,10 @@ def on_versions(
         return _ended(state, Error.REQUEST_TIMED_OUT)
     voters = with_voter(voters_of(state), voter)
     assert voters is not None, "no other change comes between"
-    return _changed(server, state, voters)
+    changed = _changed(server, state, voters)
+    if state.change.waits:
+        return changed
+    return Step(changed.state, (*changed.effects, VoterChangeEnded(VoterChangeResponse(Error.NONE))))
 
 
 def has_caught_up(progress: ReplicaProgress, now: MonotonicMs) -> bool:
@@ -92,6 +100,27 @@ def handle_remove_voter(
     if error != Error.NONE or voters is None:
         return Step(state, (VoterChangeEnded(VoterChangeResponse(error)),))
     return _changed(server, state, voters)
+
+
+def handle_update_voter(
+    server: QuorumServer, state: QuorumReplica[LogT], request: UpdateVoterRequest, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """Write the voters once more, as one of them is reached elsewhere; that is answered before it is committed.
+
+    Errors: those of `check_voter_change`; `VOTER_NOT_FOUND`.
+
+    **Kafka:** `KafkaRaftClient.handleUpdateVoterRequest`, `UpdateVoterHandler.handleUpdateVoterRequest`. **Leaves out:**
+    with `kraft.version` 0 a leader remembers it, for the time after an upgrade.
+    """
+    error = check_voter_change(server, state)
+    if error == Error.NONE and request.voter not in voters_of(state):
+        error = Error.VOTER_NOT_FOUND
+    ended: tuple[QuorumEffect, ...] = (VoterChangeEnded(VoterChangeResponse(error)),)
+    if error != Error.NONE:
+        return Step(state, ended)
+    written = write_voters(state, voters_of(state))
+    counted = flush_and_count(server, written.state)
+    return Step(counted.state, (*written.effects, *counted.effects, *ended))
 
 
 def check_voter_change(server: QuorumServer, state: QuorumReplica[LogT]) -> Error:
@@ -131,5 +160,6 @@ def _changed(server: QuorumServer, state: QuorumReplica[LogT], voters: VoterSet)
 
 
 def _ended(state: QuorumReplica[LogT], error: Error) -> QuorumStep[LogT]:
-    told: tuple[QuorumEffect, ...] = (VoterChangeEnded(VoterChangeResponse(error)),)
+    is_answered = state.change.offset != UNKNOWN_OFFSET and not state.change.waits
+    told: tuple[QuorumEffect, ...] = () if is_answered else (VoterChangeEnded(VoterChangeResponse(error)),)
     return Step(state._replace(change=NO_CHANGE), told)

@@ -66,6 +66,22 @@ def check_described_quorum(leads: bool) -> Error:
     return Error.NONE if leads else Error.NOT_LEADER_OR_FOLLOWER
 
 
+def check_changed_voter(same_cluster: bool, leads: bool, names_voter: bool, is_reached: bool) -> Error:
+    """Whether a request to change the voters is for this cluster, sent to its leader, and names a voter with its directory.
+
+    `is_reached`: it names a listener by which the others reach one that is to vote.
+
+    Errors: `INCONSISTENT_CLUSTER_ID`, `NOT_LEADER_OR_FOLLOWER`, `INVALID_REQUEST`.
+
+    **Kafka:** `KafkaRaftClient.handleAddVoterRequest`, `handleRemoveVoterRequest`, `handleUpdateVoterRequest`.
+    """
+    if not same_cluster:
+        return Error.INCONSISTENT_CLUSTER_ID
+    if not leads:
+        return Error.NOT_LEADER_OR_FOLLOWER
+    return Error.NONE if names_voter and is_reached else Error.INVALID_REQUEST
+
+
 def is_meant(server: QuorumServer, state: QuorumReplica[LogT], voter: ReplicaKey) -> bool:
     """Whether a request is meant for this replica, if it says for whom. **Kafka:** `KafkaRaftClient.isValidVoterKey`."""
     return voter == NO_REPLICA or matches(voter, own_key(server, state))

@@ -41,12 +41,17 @@ class QuorumSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuorumServer:
-    """A server: the rules of its release, its settings, its id, and whether it may ever be a voter (a controller)."""
+    """A server: the rules of its release, its settings, its id, and whether it may ever be a voter (a controller).
+
+    `bootstrap`: servers that it may ask who leads while it knows no voter (`controller.quorum.bootstrap.servers`). Their ids
+    are below zero, as nobody knows them.
+    """
 
     protocol: QuorumProtocol
     settings: QuorumSettings
     self_id: BrokerId
     may_vote: bool = True
+    bootstrap: tuple[BrokerId, ...] = ()
 
 
 class ElectionState(NamedTuple):
@@ -81,11 +86,12 @@ class VoterChange(NamedTuple):
     """A change of the voters that is asked for. Kafka: `AddVoterHandlerState`, `RemoveVoterHandlerState`.
 
     `voter`: who is to vote, `NO_REPLICA` where somebody is to vote no more; `offset`: of the record of the change, which is
-    unknown while the new voter is asked for its versions.
+    unknown while the new voter is asked for its versions; `waits`: who has asked waits until it is committed.
     """
 
     voter: ReplicaKey = NO_REPLICA
     offset: Offset = UNKNOWN_OFFSET
+    waits: bool = True
 
 
 NO_CHANGE = VoterChange()

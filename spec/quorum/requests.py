@@ -11,9 +11,10 @@ from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, own_key, progress_of, voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import last_epoch_of
+from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.quorum.rules.votes import is_rejected
 from kspec.spec.step import Send
-from kspec.spec.values import MonotonicMs, ReplicaKey
+from kspec.spec.values import BrokerId, MonotonicMs, ReplicaKey
 
 QuorumRequest: TypeAlias = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | QuorumFetchRequest
 
@@ -21,14 +22,16 @@ QuorumRequest: TypeAlias = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpoc
 def requests_of(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicMs) -> tuple[Send[QuorumRequest], ...]:
     """The requests that a replica would send now, one to a server at most, to each of which one is under way at a time.
 
-    One that waits asks any voter who leads, by a fetch: the caller picks one of them.
+    One that waits, and an observer whose leader does not answer, asks any voter who leads, or any server by which it was
+    told to begin, by a fetch: the caller picks one of them.
 
-    **Kafka:** `KafkaRaftClient.pollCurrentState`. **Leaves out:** a follower that gets no answer asks another voter.
+    **Kafka:** `KafkaRaftClient.pollCurrentState`. **Leaves out:** a voter that gets no answer from its
+    leader asks another one.
     """
     others = sorted(voter for voter in voters_of(state) if voter.id != server.self_id)
+    if asks_anybody(state):
+        return tuple(Send(one, _fetch(server, state)) for one in _who_may_know(server, state))
     match state.role:
-        case VoterRole.UNATTACHED:
-            return tuple(Send(voter.id, _fetch(server, state)) for voter in others)
         case VoterRole.FOLLOWER:
             return (Send(state.election.leader, _fetch(server, state)),)
         case VoterRole.PROSPECTIVE | VoterRole.CANDIDATE:
@@ -40,6 +43,19 @@ def requests_of(server: QuorumServer, state: QuorumReplica[LogT], now: Monotonic
             return tuple(Send(voter.id, _begin(server, state, voter)) for voter in told)
         case _:  # it has resigned
             return tuple(Send(voter.id, _end(server, state)) for voter in others if voter.id in state.unacknowledged)
+
+
+def asks_anybody(state: QuorumReplica[LogT]) -> bool:
+    """Whether each of the requests of a replica would do: it asks who leads.
+
+    **Kafka:** `KafkaRaftClient.maybeSendFetchToAnyBootstrap`.
+    """
+    waits = state.role == VoterRole.UNATTACHED
+    return waits or (state.role == VoterRole.FOLLOWER and not state.reaches_leader)
+
+
+def _who_may_know(server: QuorumServer, state: QuorumReplica[LogT]) -> tuple[BrokerId, ...]:
+    return (*sorted(ids_of(voters_of(state)) - {server.self_id}), *server.bootstrap)
 
 
 def _fetch(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumRequest:

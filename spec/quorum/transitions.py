@@ -50,8 +50,10 @@ LEADER_CHANGE = Batch(1)
 VOTERS = Batch(1)
 """A record of the voters. A model does not look into it. Kafka: `VotersRecord`."""
 
-VERSION_AND_VOTERS = Batch(2)
-"""The version of KRaft, and the voters, as the first leader writes them. Kafka: `KRaftVersionRecord`, `VotersRecord`."""
+LEADER_CHANGE_AND_VOTERS = Batch(3)
+"""The first record of an epoch, the version of KRaft, and the voters, as the first leader writes them: in one batch, so that
+no replica has the one without the others. Kafka: `LeaderChangeMessage`, `KRaftVersionRecord`, `VotersRecord`.
+"""
 
 
 def election_timer(server: QuorumServer) -> StartTimer:
@@ -174,46 +176,45 @@ def go_forward(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[L
 def become_leader(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
     """The candidate leads in its epoch, and appends the first record of it: with that, earlier ones can be committed.
 
+    In the same batch it writes the voters, if only the snapshot of its first start has them.
+
     **Kafka:** `KafkaRaftClient.onBecomeLeader`, `LeaderState.appendStartOfEpochControlRecords`. **Leaves out:** the same
-    thread appends the record in its next turn, before it looks at any other message.
+    thread appends the records in its next turn, before it looks at any other message; it writes the voters, too, if its own
+    addresses have changed.
     """
     epoch, log = state.election.epoch, state.local.log
     election = ElectionState(epoch, server.self_id)
-    first = (LEADER_CHANGE.in_epoch(epoch),)
+    is_first = state.voters_in_log and state.voter_sets[-1].offset == UNKNOWN_OFFSET
+    first = LEADER_CHANGE_AND_VOTERS if is_first else LEADER_CHANGE
+    first_voters: VoterSet = voters_of(state) if is_first else frozenset()
+    found = (VoterSetEntry(_last_offset(log.end_offset, first), first_voters),) if is_first else ()
     others = frozenset(ReplicaProgress(voter) for voter in voters_of(state) if voter.id != server.self_id)
     leading = in_role(state, VoterRole.LEADER, election)._replace(
         reaches_leader=True,
         epoch_start=log.end_offset,
         progress=others,
         high_watermark=server.protocol.first_high_watermark(state.high_watermark),
-        local=state.local._replace(log=log.open_epoch(epoch).append(first)),
+        local=state.local._replace(log=log.open_epoch(epoch).append((first.in_epoch(epoch),))),
+        voter_sets=(*state.voter_sets, *found),
     )
-    appended = LeaderChangeAppended(log.end_offset, epoch, state.tally.voters, state.tally.granted)
-    written = write_first_voters(leading)
-    committed = flush_and_count(server, written.state)
-    before = (PersistElection(election), ForgetRequests(), check_quorum_timer(server), appended, *written.effects)
+    appended = LeaderChangeAppended(log.end_offset, epoch, state.tally.voters, state.tally.granted, first_voters)
+    committed = flush_and_count(server, leading)
+    before = (PersistElection(election), ForgetRequests(), check_quorum_timer(server), appended)
     return Step(committed.state, (*before, *committed.effects))
 
 
-def write_first_voters(state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
-    """The leader, which writes the voters into the log if only the snapshot of its first start has them.
-
-    **Kafka:** `LeaderState.appendStartOfEpochControlRecords`. **Leaves out:** it writes them, too, if its own addresses have
-    changed; and all records are in the batch of the leader change.
-    """
-    if not state.voters_in_log or state.voter_sets[-1].offset != UNKNOWN_OFFSET:
-        return Step(state)
-    return write_voters(state, voters_of(state), VERSION_AND_VOTERS)
+def _last_offset(base_offset: Offset, batch: Batch) -> Offset:
+    return Offset(base_offset + batch.record_count - 1)
 
 
-def write_voters(state: QuorumReplica[LogT], voters: VoterSet, batch: Batch = VOTERS) -> QuorumStep[LogT]:
+def write_voters(state: QuorumReplica[LogT], voters: VoterSet) -> QuorumStep[LogT]:
     """The leader with a record of voters at the end of its log: they count at once, committed or not.
 
     **Kafka:** `LeaderState.appendVotersRecord`, `KRaftControlRecordStateMachine.updateState`.
     """
     log, epoch = state.local.log, state.election.epoch
-    entry = VoterSetEntry(Offset(log.end_offset + batch.record_count - 1), voters)
-    local = state.local._replace(log=log.append((batch.in_epoch(epoch),)))
+    entry = VoterSetEntry(_last_offset(log.end_offset, VOTERS), voters)
+    local = state.local._replace(log=log.append((VOTERS.in_epoch(epoch),)))
     after = state._replace(local=local, voter_sets=(*state.voter_sets, entry))
     return Step(after, (VotersAppended(log.end_offset, epoch, voters),))
 
@@ -275,7 +276,8 @@ def end_change_if_committed(server: QuorumServer, state: QuorumReplica[LogT]) ->
     offset = state.change.offset
     is_answered = offset != UNKNOWN_OFFSET and state.high_watermark > offset
     is_removal = state.change.voter == NO_REPLICA
-    ended: tuple[QuorumEffect, ...] = (VoterChangeEnded(VoterChangeResponse(Error.NONE)),) if is_answered else ()
+    waits = is_answered and state.change.waits
+    ended: tuple[QuorumEffect, ...] = (VoterChangeEnded(VoterChangeResponse(Error.NONE)),) if waits else ()
     after = state._replace(change=NO_CHANGE) if is_answered else state
     is_removed = not votes(server, state) and state.high_watermark > state.voter_sets[-1].offset
     if not is_removed or not server.protocol.resigns_when_removed(is_answered and is_removal):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from kspec.spec.controller.rules.features import (
     ELIGIBLE_LEADER_REPLICAS,
+    KRAFT_VERSION,
     METADATA_VERSION,
     TRANSACTION_VERSION,
     FeatureLevel,
@@ -13,9 +14,9 @@ from kspec.spec.controller.rules.features import (
 
 class ReleaseFeatures(NamedTuple):
     """A release's newest `metadata.version`, the eligible leader replicas: the highest level, and that of a new cluster; and
-    the highest version of transactions, with which a new cluster begins.
+    the highest version of transactions, with which a new cluster begins; the highest `kraft.version`.
 
-    Kafka: `MetadataVersion`, `EligibleLeaderReplicasVersion`, `TransactionVersion`.
+    Kafka: `MetadataVersion`, `EligibleLeaderReplicasVersion`, `TransactionVersion`, `KRaftVersion`.
     """
 
     name: str
@@ -23,6 +24,7 @@ class ReleaseFeatures(NamedTuple):
     highest_eligible: int = 0
     eligible_at_start: int = 0
     transactions: int = 0
+    kraft: int = 0
 
 
 FEATURES_OF_RELEASES = (
@@ -33,12 +35,12 @@ FEATURES_OF_RELEASES = (
     ReleaseFeatures("3.5", 11),
     ReleaseFeatures("3.6", 14),
     ReleaseFeatures("3.8", 20),
-    ReleaseFeatures("3.9", 21),
-    ReleaseFeatures("4.0", 25, 1, 0, 2),
-    ReleaseFeatures("4.1", 27, 1, 1, 2),
-    ReleaseFeatures("4.1.1", 27, 1, 1, 2),
-    ReleaseFeatures("4.3", 30, 1, 1, 2),
-    ReleaseFeatures("next", 33, 1, 1, 2),
+    ReleaseFeatures("3.9", 21, kraft=1),
+    ReleaseFeatures("4.0", 25, 1, 0, 2, 1),
+    ReleaseFeatures("4.1", 27, 1, 1, 2, 1),
+    ReleaseFeatures("4.1.1", 27, 1, 1, 2, 1),
+    ReleaseFeatures("4.3", 30, 1, 1, 2, 1),
+    ReleaseFeatures("next", 33, 1, 1, 2, 1),
 )
 """By the names of the releases in `spec.releases.kraft`; 33 is 4.4's newest."""
 
@@ -58,6 +60,14 @@ def features_supported(name: str) -> tuple[FeatureRange, ...]:
         FeatureRange(TRANSACTION_VERSION, 0, own.transactions),
     )
     return (version, *(one for one in others if one.highest))
+
+
+def kraft_versions(name: str) -> FeatureRange:
+    """The levels of `kraft.version` that a controller of a release works with: with 1 the voters are in the log (KIP-853).
+
+    **Kafka:** `KRaftVersion`, since 3.9.
+    """
+    return FeatureRange(KRAFT_VERSION, 0, _of(name).kraft)
 
 
 def features_at_start(name: str) -> tuple[FeatureLevel, ...]:

@@ -24,11 +24,11 @@ NOT_OFFERED: dict[str, tuple[str, ...]] = {
         *("AlterShareGroupOffsets", "DeleteShareGroupOffsets", "InitializeShareGroupState", "ReadShareGroupState"),
         *("WriteShareGroupState", "DeleteShareGroupState", "ReadShareGroupStateSummary"),
         *("StreamsGroupHeartbeat", "StreamsGroupDescribe", "StreamsGroupTopologyDescriptionUpdate"),
-        *("AddRaftVoter", "RemoveRaftVoter", "UnregisterController"),
+        "UnregisterController",
     ),
     "controller": (
         *("ControllerRegistration", "DescribeUserScramCredentials"),
-        *("AddRaftVoter", "RemoveRaftVoter", "UpdateRaftVoter", "UnregisterController"),
+        "UnregisterController",
     ),
 }
 """APIs that Kafka offers and we do not. `docs/broker.md` and `docs/controller.md` name them all."""

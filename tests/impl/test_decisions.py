@@ -22,6 +22,9 @@ KNOWN = {
     "impl/controller/quorum/messages.py _fetch_answer": "which fields are there",
     "impl/controller/quorum/voting.py _follow_up": "whether somebody is to be told of a change that `spec` has decided",
     "impl/server/controller.py _decides_in": "an answer that was decided in an epoch in which another controller decides",
+    "impl/controller/votes.py _is_present": "whether a leader's address is heard of, which is told with its request",
+    "impl/metadata/active.py pass_over": "that all that was decided is stored",
+    "impl/metadata/log.py voters_found": "reads the log's files to their end",
     "impl/metadata/log.py __init__": "a log without records has the epoch of its snapshot",
     "impl/metadata/files.py __init__": "files that end before the snapshot beside them begin again at it",
     "impl/metadata/files.py take_snapshot": "that the image has all of the log",
@@ -70,9 +73,17 @@ def test_every_comparison_of_an_offset_or_an_epoch_is_about_files_or_frames() ->
     assert comparisons() == set(KNOWN)
 
 
+WORDS_OF_CHANGES = (
+    *("NOT_LEADER_OR_FOLLOWER", "INCONSISTENT_CLUSTER_ID", "INVALID_REQUEST", "UNSUPPORTED_VERSION", "DUPLICATE_VOTER"),
+    "VOTER_NOT_FOUND",
+)
+
 CHOSEN = {
     "impl/broker/pending.py fail KAFKA_STORAGE_ERROR": "the files could not be written: no rule sees them",
     "impl/controller/quorum/messages.py _error UNKNOWN_SERVER_ERROR": "an error that `spec` has no name for",
+    "impl/controller/quorum/voter_changes.py error_of NETWORK_EXCEPTION": "a connection that was lost has no answer",
+    "impl/controller/quorum/voting.py _follow_up NOT_LEADER_OR_FOLLOWER": "who waits at one that leads no more",
+    **{f"impl/controller/voter_changes.py _said {error}": "its words" for error in WORDS_OF_CHANGES},
     "impl/controller/quorum/messages.py answer_taken UNSUPPORTED_VERSION": "what a channel says of an older release",
     "impl/server/network/channels.py _next UNSUPPORTED_VERSION": "no version of the other side can say what is asked",
     "impl/broker/core.py take UNKNOWN_SERVER_ERROR": "the rule has closed the connection; nobody reads this answer",

@@ -4,13 +4,14 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeVarTuple
 
 from kspec.impl.broker.calls import CONTROLLER, Ask, ChannelKey
-from kspec.impl.broker.replicas import Replicas
+from kspec.impl.broker.replicas import Replicas, id_bytes
 from kspec.impl.config.broker import BrokerConfig
 from kspec.impl.config.controller import ControllerConfig
 from kspec.impl.config.voters import Place
@@ -35,7 +36,7 @@ from kspec.impl.wire.requests import CLIENT_ID as CLIENT
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
-from kspec.spec.values import NO_BROKER_EPOCH, Incarnation, Instant, MonotonicMs
+from kspec.spec.values import NO_BROKER_EPOCH, DirectoryId, Incarnation, Instant, MonotonicMs
 from kspec.trials.simulated.clock import EVEN, NodeClock, VirtualClock
 from kspec.trials.simulated.disk import SimulatedDisk, Survives
 from kspec.trials.simulated.network import Frame, Network, SimulatedConnection, answer_frame
@@ -44,6 +45,7 @@ Given = TypeVarTuple("Given")
 
 CLUSTER_ID = "a3NwZWMtc2ltdWxhdGlvbg"
 CLIENT_ID = CLIENT.decode()
+NOWHERE = -2
 HOUSEKEEPING_MS = 1_000
 
 read_once = lru_cache(maxsize=20_000)(records_in)
@@ -270,6 +272,21 @@ class _SimulatedSender:
         """Do nothing: connections end with the process."""
 
 
+class _ControllersSender(_SimulatedSender):
+    """The sender of a controller's requests: to the controller at the port that is known of it."""
+
+    def __init__(self, node: "SimulatedNode", core: ControllerCore, shell: AnsweredShell) -> None:
+        super().__init__(node, shell, lambda: node.node_id)
+        self._core = core
+
+    def ask(self, asked: Ask) -> None:
+        """Send a request; nobody is reached whose address is not known."""
+        place = self._core.place_of(asked.channel.node)
+        sent = ChannelKey(NOWHERE if place is None else place.port, asked.channel.purpose)
+        answered = partial(self._shell.answered, asked)
+        self._node.network.ask(self._node, replace(asked, channel=sent), answered)
+
+
 class _Virtual(Shell):
     """A shell in virtual time, and on a virtual network."""
 
@@ -391,7 +408,9 @@ class BrokerNode(SimulatedNode):
 
 
 class ControllerNode(SimulatedNode):
-    """A controller: the only one, or one of several `voters`."""
+    """A controller: the only one, one of several `voters`, or one that finds the others by `bootstrap` (KIP-853). Ports are
+    ids here.
+    """
 
     apis = CONTROLLER_APIS
 
@@ -404,13 +423,16 @@ class ControllerNode(SimulatedNode):
         rules: Controller,
         settings: dict[str, str],
         voters: Sequence[int] = (),
+        bootstrap: Sequence[int] = (),
     ) -> None:
         super().__init__(node_id, clock, network, random)
         self.rules = rules
+        others = ",".join(f"127.0.0.1:{one}" for one in bootstrap)
         own = {
             "process.roles": "controller",
             "node.id": str(node_id),
             "controller.quorum.voters": ",".join(f"{one}@127.0.0.1:{one}" for one in voters or (node_id,)),
+            **({"controller.quorum.voters": "", "controller.quorum.bootstrap.servers": others} if bootstrap else {}),
             "listeners": f"CONTROLLER://127.0.0.1:{node_id}",
             "log.dirs": f"/sim/{node_id}",
         }
@@ -436,9 +458,10 @@ class ControllerNode(SimulatedNode):
         self.core = core = ControllerCore(self.config, self.rules, log, Random(self._draws))
         core.deciding.note = self.note
         core.cluster_id = CLUSTER_ID
+        core.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
         self.shell = shell = _ControllerShell(core, log)
         shell.now, shell.coded = self.now, self.network.coded
-        shell.channels = _SimulatedSender(self, shell, lambda: self.node_id)
+        shell.channels = _ControllersSender(self, core, shell)
         shell.on_failure = lambda: self.clock.at(self.clock.now_ms, self.in_this_run(self.kill))
         shell.carry_out(core.start(now))
         start_timers(core, now)

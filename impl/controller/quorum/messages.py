@@ -1,26 +1,34 @@
 """Requests of voters to one another, and their answers, in the words of the wire and in those of `spec.quorum`.
 
-Voters are named by their ids: the voter set is that of the settings (`kraft.version` 0), which knows no directories.
+With `kraft.version` 0 voters are named by their ids: the settings, which name them, know no directories.
 """
 
-from typing import NamedTuple
+import struct
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
+from kspec.impl.metadata.voters import Endpoint, VotersFound, voters_in
 from kspec.impl.records.batch import BatchHeader, InvalidBatchError, headers, is_intact
-from kspec.impl.wire.values import Message
+from kspec.impl.records.record import RecordError
+from kspec.impl.wire.values import DecodeError, Message
 from kspec.spec.controller.topics.names import CLUSTER_METADATA
-from kspec.spec.log.batch import Batch
+from kspec.spec.log.batch import Batch, Batches
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
+from kspec.spec.messages.quorum.voters import VoterSetEntry
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.values import (
+    NO_DIRECTORY,
     NO_EPOCH,
     NO_REPLICA,
     UNDEFINED_EPOCH_END,
     BrokerId,
+    DirectoryId,
     Epoch,
     EpochEndOffset,
     Error,
@@ -43,6 +51,12 @@ FIRST_WITH_STATE = 15
 FIRST_WITH_PRE_VOTE = 2
 """The version of Vote that may ask before an election."""
 
+FIRST_WITH_DIRECTORIES = 1
+"""The version of Vote from which voters are named with their directories."""
+
+FIRST_FETCH_WITH_DIRECTORY = 17
+"""The version of Fetch from which the fetcher is named with its directory."""
+
 FIRST_WITH_CANDIDATES = 1
 """The version of EndQuorumEpoch from which successors are named with their directories."""
 
@@ -60,28 +74,42 @@ def _topics(**fields: object) -> list[Message]:
     return [Message(topic_name=CLUSTER_METADATA, partitions=[Message(partition_index=0, **fields)])]
 
 
-def as_sent(request: QuorumRequest, cluster_id: str, wait_ms: int) -> OutgoingAsk:
-    """A request as it is sent; `wait_ms`: how long a fetch may wait for news."""
+def listeners_of(endpoints: Iterable[Endpoint]) -> list[Message]:
+    """Listeners as requests and answers have them."""
+    return [Message(name=one.listener, host=one.host, port=one.port) for one in endpoints]
+
+
+def endpoints_in(listeners: Iterable[Message]) -> tuple[Endpoint, ...]:
+    """The listeners that a message names."""
+    return tuple(Endpoint(one.name, one.host, one.port) for one in listeners)
+
+
+def as_sent(request: QuorumRequest, cluster_id: str, wait_ms: int, own: Iterable[Endpoint]) -> OutgoingAsk:
+    """A request as it is sent; `wait_ms`: how long a fetch may wait for news; `own`: where the sender is reached."""
     match request:
         case VoteRequest():
-            fields = {
+            told = {
                 "replica_epoch": request.epoch,
                 "replica_id": request.replica.id,
+                "replica_directory_id": request.replica.directory,
+                "voter_directory_id": request.voter.directory,
                 "last_offset_epoch": request.last_epoch,
                 "last_offset": request.end_offset,
                 "pre_vote": request.is_pre_vote,
             }
-            message = Message(cluster_id=cluster_id, voter_id=request.voter.id, topics=_topics(**fields))
+            message = Message(cluster_id=cluster_id, voter_id=request.voter.id, topics=_topics(**told))
             return OutgoingAsk("Vote", FIRST_WITH_PRE_VOTE if request.is_pre_vote else 0, message)
         case BeginQuorumEpochRequest(epoch, leader, voter):
-            topics = _topics(leader_id=leader, leader_epoch=epoch)
-            message = Message(cluster_id=cluster_id, voter_id=voter.id, topics=topics, leader_endpoints=[])
+            topics = _topics(leader_id=leader, leader_epoch=epoch, voter_directory_id=voter.directory)
+            endpoints = listeners_of(own)
+            message = Message(cluster_id=cluster_id, voter_id=voter.id, topics=topics, leader_endpoints=endpoints)
             return OutgoingAsk("BeginQuorumEpoch", 0, message)
         case EndQuorumEpochRequest(epoch, leader, successors):
-            candidates = [Message(candidate_id=one.id) for one in successors]
+            candidates = [Message(candidate_id=one.id, candidate_directory_id=one.directory) for one in successors]
             named = {"preferred_candidates": candidates, "preferred_successors": [one.id for one in successors]}
             topics = _topics(leader_id=leader, leader_epoch=epoch, **named)
-            return OutgoingAsk("EndQuorumEpoch", 0, Message(cluster_id=cluster_id, topics=topics, leader_endpoints=[]))
+            message = Message(cluster_id=cluster_id, topics=topics, leader_endpoints=listeners_of(own))
+            return OutgoingAsk("EndQuorumEpoch", 0, message)
         case _:
             return OutgoingAsk("Fetch", 0, _fetch(request, cluster_id, wait_ms), "log")
 
@@ -96,6 +124,7 @@ def _fetch(request: QuorumFetchRequest, cluster_id: str, wait_ms: int) -> Messag
         log_start_offset=-1,
         partition_max_bytes=MOST_BYTES,
         high_watermark=request.high_watermark,
+        replica_directory_id=request.replica.directory,
     )
     return Message(
         cluster_id=cluster_id,
@@ -107,6 +136,19 @@ def _fetch(request: QuorumFetchRequest, cluster_id: str, wait_ms: int) -> Messag
         session_epoch=-1,
         topics=[Message(topic=CLUSTER_METADATA, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
     )
+
+
+def piece_asked(cluster_id: str, replica: ReplicaKey, epoch: Epoch, snapshot: SnapshotId, position: int) -> Message:
+    """A request for a piece of a snapshot, from a position on."""
+    partition = Message(
+        partition=0,
+        current_leader_epoch=epoch,
+        snapshot_id=Message(**snapshot._asdict()),
+        position=position,
+        replica_directory_id=replica.directory,
+    )
+    topics = [Message(name=CLUSTER_METADATA, partitions=[partition])]
+    return Message(cluster_id=cluster_id, replica_id=replica.id, max_bytes=MOST_BYTES, topics=topics)
 
 
 # ---- requests that come
@@ -125,32 +167,60 @@ def vote_asked(message: Message, part: Message, version: int) -> VoteRequest:
     """A Vote request in words of `spec`."""
     return VoteRequest(
         Epoch(part.replica_epoch),
-        ReplicaKey(BrokerId(part.replica_id)),
+        key_of(part.replica_id, part.replica_directory_id if version >= FIRST_WITH_DIRECTORIES else NO_DIRECTORY),
         Epoch(part.last_offset_epoch),
         Offset(part.last_offset),
-        _voter(message, version),
+        _voter(message, part, version),
         version >= FIRST_WITH_PRE_VOTE and part.pre_vote,
     )
 
 
 def begin_asked(message: Message, part: Message, version: int) -> BeginQuorumEpochRequest:
     """A BeginQuorumEpoch request in words of `spec`."""
-    return BeginQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), _voter(message, version))
+    return BeginQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), _voter(message, part, version))
 
 
 def end_asked(message: Message, part: Message, version: int) -> EndQuorumEpochRequest:
     """An EndQuorumEpoch request in words of `spec`."""
     if version >= FIRST_WITH_CANDIDATES:
-        named = [one.candidate_id for one in part.preferred_candidates]
+        successors = tuple(key_of(one.candidate_id, one.candidate_directory_id) for one in part.preferred_candidates)
     else:
-        named = part.preferred_successors
-    successors = tuple(ReplicaKey(BrokerId(one)) for one in named)
+        successors = tuple(key_of(one, NO_DIRECTORY) for one in part.preferred_successors)
     return EndQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), successors)
 
 
-def _voter(message: Message, version: int) -> ReplicaKey:
+AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
+
+
+def by_ids(request: AnyRequest) -> AnyRequest:
+    """A request that names servers only: with `kraft.version` 0 whatever directory a sender names does not count."""
+    match request:
+        case VoteRequest():
+            return replace(request, replica=_server(request.replica), voter=_server(request.voter))
+        case BeginQuorumEpochRequest():
+            return replace(request, voter=_server(request.voter))
+        case EndQuorumEpochRequest():
+            return replace(request, successors=tuple(map(_server, request.successors)))
+        case QuorumFetchRequest():
+            return replace(request, replica=_server(request.replica))
+        case _:
+            raise AssertionError(f"{request} is no request of the quorum")
+
+
+def _server(replica: ReplicaKey) -> ReplicaKey:
+    return ReplicaKey(replica.id)
+
+
+def key_of(node: int, directory: bytes) -> ReplicaKey:
+    """A replica by what a message says of it."""
+    return ReplicaKey(BrokerId(node), DirectoryId(bytes(directory)))
+
+
+def _voter(message: Message, part: Message, version: int) -> ReplicaKey:
     """The voter that is asked, as far as the request says it: since version 1."""
-    return NO_REPLICA if version < 1 or message.voter_id < 0 else ReplicaKey(BrokerId(message.voter_id))
+    if version < FIRST_WITH_DIRECTORIES or message.voter_id < 0:
+        return NO_REPLICA
+    return key_of(message.voter_id, part.voter_directory_id)
 
 
 def fetch_asked(message: Message, part: Message, version: int) -> QuorumFetchRequest:
@@ -159,21 +229,27 @@ def fetch_asked(message: Message, part: Message, version: int) -> QuorumFetchReq
     """
     replica = message.replica_state.replica_id if version >= FIRST_WITH_STATE else message.replica_id
     position = FetchPosition(Epoch(part.current_leader_epoch), Offset(part.fetch_offset), Epoch(part.last_fetched_epoch))
-    return QuorumFetchRequest(ReplicaKey(BrokerId(replica)), position, Offset(part.high_watermark))
+    directory = part.replica_directory_id if version >= FIRST_FETCH_WITH_DIRECTORY else NO_DIRECTORY
+    return QuorumFetchRequest(key_of(replica, directory), position, Offset(part.high_watermark))
 
 
 # ---- answers
 
 
-def as_answered(answer: QuorumAnswer) -> dict[str, object]:
-    """The fields of an answer about votes."""
-    fields: dict[str, object] = {"error_code": answer.error.value, "leader_id": answer.leader, "leader_epoch": answer.epoch}
+def leaders_endpoint(leader: int, at: Endpoint | None) -> list[Message]:
+    """The address of the leader in an answer, if it is known."""
+    return [] if at is None else [Message(node_id=leader, host=at.host, port=at.port)]
+
+
+def as_answered(answer: QuorumAnswer, leader_at: Endpoint | None) -> dict[str, object]:
+    """The fields of an answer about votes; `leader_at`: where the leader is reached that it names."""
+    told: dict[str, object] = {"error_code": answer.error.value, "leader_id": answer.leader, "leader_epoch": answer.epoch}
     match answer:
         case VoteResponse():
-            fields["vote_granted"] = answer.is_granted
+            told["vote_granted"] = answer.is_granted
         case _:
             pass
-    return {"error_code": 0, "topics": _topics(**fields), "node_endpoints": []}
+    return {"error_code": 0, "topics": _topics(**told), "node_endpoints": leaders_endpoint(answer.leader, leader_at)}
 
 
 def answer_taken(api: str, message: Message, fetch_offset: Offset) -> QuorumAnswer | None:
@@ -211,7 +287,23 @@ def _fetch_answer(message: Message, fetch_offset: Offset) -> QuorumFetchResponse
     batches = _batches(memoryview(part.records or b""), fetch_offset)
     if batches is None:
         return None
-    return QuorumFetchResponse(error, epoch, leader_id, batches, Offset(part.high_watermark), diverging, snapshot)
+    try:
+        found = voters_among(batches)
+    except (DecodeError, RecordError, struct.error):
+        return None
+    told = (Offset(part.high_watermark), diverging, snapshot)
+    sets = tuple(VoterSetEntry(one.offset, frozenset(one.voters)) for one in found)
+    return QuorumFetchResponse(error, epoch, leader_id, batches, *told, sets)
+
+
+def voters_among(batches: Batches) -> list[VotersFound]:
+    """The records of voters among batches with their bytes. Raises: `DecodeError`, `RecordError`, `struct.error`."""
+    found: list[VotersFound] = []
+    for batch in batches:
+        assert isinstance(batch, Batch)
+        assert isinstance(batch.payload, bytes), "a batch has its bytes"
+        found += voters_in(memoryview(batch.payload))
+    return found
 
 
 def _batches(records: memoryview, offset: Offset) -> tuple[Batch, ...] | None:

@@ -5,23 +5,35 @@ effects for the shell. Whoever leads from when on is told to `listener`.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol, TypeVarTuple, assert_never
+from typing import TypeVar, assert_never
 
 from kspec.impl.broker.calls import Ask, ChannelKey, Effect, EndOnError
 from kspec.impl.broker.timers import Timer, Timers
-from kspec.impl.controller.quorum.messages import MOST_BYTES, OutgoingAsk, answer_taken, as_sent
+from kspec.impl.controller.quorum.handlers import Given, QuorumListener, VoterHandler
+from kspec.impl.controller.quorum.messages import (
+    OutgoingAsk,
+    answer_taken,
+    as_sent,
+    by_ids,
+    piece_asked,
+    voters_among,
+)
+from kspec.impl.controller.quorum.voter_changes import ChangeEnded, ChangeRequest, VoterChanges, level_of
+from kspec.impl.controller.quorum.voter_sets import KnownVoterSets
 from kspec.impl.metadata.active import StepRecorder
 from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.metadata.snapshots import voters_of_snapshot
+from kspec.impl.metadata.voters import RECONFIGURABLE, Endpoint, KnownVoters, VotersFound
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
-from kspec.spec.controller.topics.names import CLUSTER_METADATA
 from kspec.spec.log.batch import Batch, Batches
 from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from kspec.spec.log.local_log import LocalLog
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, SnapshotId
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from kspec.spec.quorum.effects import (
     FailWaiting,
     ForgetRequests,
@@ -45,22 +57,34 @@ from kspec.spec.quorum.elections import on_timeout
 from kspec.spec.quorum.following import after_own_snapshot, on_snapshot, on_snapshot_piece
 from kspec.spec.quorum.leading import append, hear, is_active, leads_in, on_check_quorum, on_resignation
 from kspec.spec.quorum.messages import handle_answer, handle_request
-from kspec.spec.quorum.replica import ElectionState, QuorumReplica, QuorumServer
-from kspec.spec.quorum.requests import QuorumRequest, begin_period_ms, requests_of
+from kspec.spec.quorum.reconfiguration import (
+    handle_add_voter,
+    handle_remove_voter,
+    handle_update_voter,
+)
+from kspec.spec.quorum.replica import NO_CHANGE, ElectionState, QuorumReplica, QuorumServer, own_key
+from kspec.spec.quorum.requests import QuorumRequest, asks_anybody, begin_period_ms, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.step import Reply, Send
-from kspec.spec.values import NO_DIRECTORY, NO_EPOCH, BrokerId, Epoch, Error, Instant, MonotonicMs, Offset, ReplicaKey
+from kspec.spec.values import (
+    NO_DIRECTORY,
+    NO_EPOCH,
+    BrokerId,
+    Epoch,
+    Error,
+    Instant,
+    MonotonicMs,
+    Offset,
+    ReplicaKey,
+)
 
 LOG = logging.getLogger("kspec.controller")
 
 WAIT_MS = 500
 """The time that a fetch of the log waits for news. Kafka: `KafkaRaftClient.MAX_FETCH_WAIT_MS`."""
 
-
-ITS_VERSION = "the voters of kraft.version 0 are not changed"
 
 NOT_WRITTEN, HALTED = "the metadata log cannot be written", "the quorum has come to what its protocol excludes"
 
@@ -69,35 +93,12 @@ class QuorumHaltError(Exception):
     """The voter has met what its protocol excludes, and stops for good."""
 
 
-Given = TypeVarTuple("Given")
-
-
-class VoterHandler(Protocol[*Given]):
-    """A handler of `spec` that a voter calls."""
-
-    def __call__(self, server: QuorumServer, state: QuorumReplica[EpochLog], /, *given: *Given) -> QuorumStep[EpochLog]:
-        """Handle a request, an answer or an event."""
+AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
 
 
 def nobody_waits(answer: QuorumAnswer) -> list[Effect]:
     """Do nothing with an answer: nobody has asked."""
     return []
-
-
-class QuorumListener(Protocol):
-    """The controller behind a voter, which is told what is committed, and whether it is the active one."""
-
-    def grown(self, now: Instant) -> list[Effect]:
-        """The log has changed: fetches that wait for it are answered."""
-
-    def committed(self, high_watermark: Offset, now: Instant) -> list[Effect]:
-        """The log is committed up to an offset."""
-
-    def claim(self, now: Instant) -> list[Effect]:
-        """This controller is the active one from now on."""
-
-    def renounce(self, now: Instant) -> list[Effect]:
-        """This controller is no longer the active one: what it decided, and is not committed, is gone for it."""
 
 
 class MetadataVoter:
@@ -106,15 +107,20 @@ class MetadataVoter:
     def __init__(
         self,
         server: QuorumServer,
-        voters: frozenset[BrokerId],
+        configured: Mapping[BrokerId, Endpoint],
         log: MetadataLog,
         listener: QuorumListener,
         random: Random,
     ) -> None:
         self.server = server
-        self.voters = voters
+        self.known = KnownVoterSets(configured)
+        """The voters and their addresses."""
         self.log = log
         self.cluster_id = ""
+        self.directory = NO_DIRECTORY
+        """The directory that the log is in."""
+        self.own: tuple[Endpoint, ...] = ()
+        """The listeners of this controller."""
         self.timers: Timers[Effect] = Timers()
         self.request_timeout_ms, self.retry_ms = 2_000, 20
         self.note: StepRecorder | None = None
@@ -136,6 +142,9 @@ class MetadataVoter:
         """The epoch in which this controller is the active one."""
         self._snapshot: PartOfSnapshot | None = None
         """The snapshot that is being fetched, as far as it is there."""
+        self._changes = VoterChanges(self._take)
+        self._steps = 0
+        """The steps that are being carried out, each within the one before."""
 
     # ---- what it knows
 
@@ -164,14 +173,34 @@ class MetadataVoter:
         """The end of what is known to be committed."""
         return self.state.local.high_watermark
 
+    @property
+    def key(self) -> ReplicaKey:
+        """This replica. With `kraft.version` 0 it has no directory."""
+        return own_key(self.server, self.state)
+
+    @property
+    def voters(self) -> KnownVoters:
+        """The voters, by the last record of them in the log, and where each is reached."""
+        return self.known.of(self.state)
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of `kraft.version`: 1 if the voters are in the log. Kafka: `KRaftVersion`."""
+        return RECONFIGURABLE if self.state.voters_in_log else 0
+
+    def place_of(self, node: int) -> Endpoint | None:
+        """The address of a controller, if it is known."""
+        return self.known.place_of(self.state, node)
+
     # ---- what happens
 
     def start(self, now: Instant) -> list[Effect]:
         """Begin with what is on the disk; the only voter leads at once. Raises: `StorageError`, if that is damaged."""
-        sets = fixed_voters(frozenset(map(ReplicaKey, self.voters)))
+        sets, in_log = self.known.begin(self.log.voters_found())
         election = self.log.election()
         self._kept = election
-        log, given = self.log.log, (election, NO_DIRECTORY, sets, self.log.snapshot)
+        directory = self.directory if in_log else NO_DIRECTORY
+        log, given = self.log.log, (election, directory, sets, self.log.snapshot, in_log)
         begin = start  # it reads a log, and no state
         step = begin(self.server, log, *given)
         if self.note is not None:
@@ -180,7 +209,39 @@ class MetadataVoter:
 
     def asked(self, request: QuorumRequest, now: Instant, answer: Callable[[QuorumAnswer], list[Effect]]) -> list[Effect]:
         """Handle a request; `answer` says what its answer is a reason for."""
-        return self._take(handle_request, now, request, now.monotonic, answer=answer)
+        return self._take(handle_request, now, self.named(request), now.monotonic, answer=answer)
+
+    def named(self, request: AnyRequest) -> AnyRequest:
+        """A request that names replicas as the voters of this log are named."""
+        return request if self.state.voters_in_log else by_ids(request)
+
+    def add_voter(
+        self, request: AddVoterRequest, endpoints: tuple[Endpoint, ...], now: Instant, ended: ChangeEnded
+    ) -> list[Effect]:
+        """Begin to add a voter, which is reached there; `ended` gets the error, or none, when it is done."""
+        if self.state.change == NO_CHANGE:
+            self.known.added = {request.voter: endpoints}
+        return self._change(handle_add_voter, request, now, ended)
+
+    def update_voter(
+        self, voter: ReplicaKey, endpoints: tuple[Endpoint, ...], now: Instant, ended: ChangeEnded
+    ) -> list[Effect]:
+        """Write that a voter is reached elsewhere; `ended` gets the error, or none."""
+        if self.state.change == NO_CHANGE:
+            self.known.added = {voter: endpoints}
+        return self._change(handle_update_voter, UpdateVoterRequest(voter), now, ended)
+
+    def remove_voter(self, voter: ReplicaKey, now: Instant, ended: ChangeEnded) -> list[Effect]:
+        """Begin to remove a voter; `ended` gets the error, or none, when it is done."""
+        return self._change(handle_remove_voter, RemoveVoterRequest(voter), now, ended)
+
+    def _change(
+        self, handler: VoterHandler[ChangeRequest, MonotonicMs], request: ChangeRequest, now: Instant, ended: ChangeEnded
+    ) -> list[Effect]:
+        effects, waits = self._changes.ask(handler, request, now, ended, self.request_timeout_ms)
+        if waits:
+            self._changes.start_timer(self.timers, now)
+        return effects
 
     def append(self, records: int, batch: bytes, now: Instant) -> list[Effect] | None:
         """Append a batch with so many records, which was decided in the present epoch; none if this voter leads no more.
@@ -194,11 +255,11 @@ class MetadataVoter:
             raise self.failure
         return effects
 
-    def heard(self, node: int, now: Instant) -> list[Effect]:
-        """A node is there, which fetches a snapshot: a leader does not resign while a majority does such things."""
+    def heard(self, replica: ReplicaKey, now: Instant) -> list[Effect]:
+        """A replica is there, which fetches a snapshot: a leader does not resign while a majority does such things."""
         if not self.leads:
             return []
-        return self._take(hear, now, ReplicaKey(BrokerId(node)))
+        return self._take(hear, now, replica)
 
     def resign(self, now: Instant) -> list[Effect]:
         """Give up the office, if this voter has it: the process stops."""
@@ -217,7 +278,7 @@ class MetadataVoter:
 
     def _take(
         self,
-        handler: "VoterHandler[*Given]",
+        handler: VoterHandler[*Given],
         now: Instant,
         *given: *Given,
         answer: Callable[[QuorumAnswer], list[Effect]] = nobody_waits,
@@ -236,6 +297,7 @@ class MetadataVoter:
         now: Instant,
         answer: Callable[[QuorumAnswer], list[Effect]] = nobody_waits,
     ) -> list[Effect]:
+        self._steps += 1
         try:
             return self._carried_out(step, now, answer)
         except (OSError, StorageError) as error:
@@ -244,6 +306,8 @@ class MetadataVoter:
         except QuorumHaltError as error:
             self.failure = error
             return [EndOnError(error, HALTED)]
+        finally:
+            self._steps -= 1
 
     def _carried_out(
         self, step: QuorumStep[EpochLog], now: Instant, answer: Callable[[QuorumAnswer], list[Effect]]
@@ -266,7 +330,8 @@ class MetadataVoter:
                 case LogAppended(base_offset, batches):
                     self._append(base_offset, batches, now)
                 case LeaderChangeAppended():
-                    self.log.append_leader_change(effect, self.server.self_id, now)
+                    voters = self.known.write(step.state) if effect.first_voters else {}
+                    self.log.append_leader_change(effect, self.server.self_id, voters, now)
                 case LogFlushed():
                     self.log.flush(now)
                 case LogCut(end_offset):
@@ -279,8 +344,13 @@ class MetadataVoter:
                     self._under_way.clear()
                 case StartTimer(timer, ms, spread_ms):
                     self._start_timer(timer, now.after(ms + (self._random.randrange(spread_ms) if spread_ms else 0)))
-                case VotersAppended() | VersionsWanted() | VoterChangeEnded():
-                    raise AssertionError(ITS_VERSION)
+                case VotersAppended(base_offset, epoch):
+                    self.log.append_voters(base_offset, epoch, self.known.write(step.state), now)
+                    self._listener.voters_written(self.log.end_offset)
+                case VersionsWanted(voter):
+                    effects.append(self._changes.ask_for_versions(lambda: self.state, voter, level_of(self.kraft_version)))
+                case VoterChangeEnded(response):
+                    effects += self._changes.end(response.error)
                 case Halt(reason):
                     raise QuorumHaltError(f"voter {self.server.self_id} has met {reason.value}")
                 case _:
@@ -291,7 +361,7 @@ class MetadataVoter:
 
     def _keep_election(self, election: ElectionState) -> None:
         if election != self._kept:
-            self.log.keep_election(election, self.voters)
+            self.log.keep_election(election, None if self.state.voters_in_log else frozenset(self.known.configured))
             self._kept = election
 
     def _append(self, base_offset: Offset, batches: Batches, now: Instant) -> None:
@@ -300,6 +370,7 @@ class MetadataVoter:
             assert isinstance(batch.payload, bytes), "a batch has its bytes"
             self.log.append(base_offset, batch.leader_epoch, batch.payload, now)
             base_offset = Offset(base_offset + batch.record_count)
+        self.known.note(voters_among(batches))
 
     def _check(self) -> None:
         """The log of `spec` and that of the files are the same."""
@@ -309,6 +380,10 @@ class MetadataVoter:
         """Tell the controller what has changed, and send what is to be sent."""
         effects: list[Effect] = []
         state = self.state
+        if state.voters_in_log:
+            self.log.voters = self.voters
+        if self._steps == 1:  # what a step within this one is a reason for comes after the answers of this one
+            effects += self._changes.forget(state, self.timers, Error.NOT_LEADER_OR_FOLLOWER)
         if state.role != before.role or state.election.epoch != before.election.epoch:
             LOG.info("voter %d is %s in epoch %d", self.server.self_id, state.role.value, state.election.epoch)
             effects += self._renounce(now)
@@ -352,7 +427,7 @@ class MetadataVoter:
         if self._begins is not None:
             self.timers.cancel(self._begins)
             self._begins = None
-        if len(self.voters) > 1:
+        if len(self.voters) > 1 or self.state.voters_in_log:
             self._begins = self.timers.at(now.after(begin_period_ms(self.server)), self._begin_time)
 
     def _begin_time(self, now: Instant) -> list[Effect]:
@@ -367,14 +442,14 @@ class MetadataVoter:
     def _send(self, now: Instant) -> list[Effect]:
         """Ask those whom a voter in this state asks, but for those to whom a request is under way."""
         wanted = list(requests_of(self.server, self.state, now.monotonic))
-        if self.state.role == VoterRole.UNATTACHED and wanted:  # any of them may know who leads: one at a time
+        if asks_anybody(self.state) and wanted:  # any of them may know who leads: one at a time
             wanted = [] if self._under_way else [self._random.choice(wanted)]
         return [self._ask(one) for one in wanted if one.to not in self._under_way]
 
     def _ask(self, send: Send[QuorumRequest]) -> Ask:
         self._under_way.add(send.to)
         generation = self._generation
-        asked = as_sent(send.message, self.cluster_id, WAIT_MS)
+        asked = as_sent(send.message, self.cluster_id, WAIT_MS, self.own)
 
         def take(answer: Message | None, now: Instant) -> list[Effect]:
             return self._answered(send, asked, generation, answer, now)
@@ -386,6 +461,8 @@ class MetadataVoter:
         self, send: Send[QuorumRequest], asked: OutgoingAsk, generation: int, message: Message | None, now: Instant
     ) -> list[Effect]:
         is_expected = generation == self._generation
+        for one in () if message is None else message.node_endpoints or ():
+            self.known.hear_of(one.node_id, Endpoint("", one.host, one.port))
         fetched = send.message.fetch.fetch_offset if isinstance(send.message, QuorumFetchRequest) else Offset(0)
         answer = None if message is None else answer_taken(asked.api, message, fetched)
         if answer is None:
@@ -427,18 +504,7 @@ class MetadataVoter:
         return [self._ask_for_piece(self._snapshot)]
 
     def _ask_for_piece(self, part: "PartOfSnapshot") -> Ask:
-        partition = Message(
-            partition=0,
-            current_leader_epoch=self.epoch,
-            snapshot_id=Message(**part.snapshot._asdict()),
-            position=len(part.content),
-        )
-        message = Message(
-            cluster_id=self.cluster_id,
-            replica_id=self.server.self_id,
-            max_bytes=MOST_BYTES,
-            topics=[Message(name=CLUSTER_METADATA, partitions=[partition])],
-        )
+        message = piece_asked(self.cluster_id, self.key, self.epoch, part.snapshot, len(part.content))
 
         def take(answer: Message | None, now: Instant) -> list[Effect]:
             return self._take_piece(part, answer, now)
@@ -461,7 +527,14 @@ class MetadataVoter:
         effects = self._take(on_snapshot_piece, now, now.monotonic)
         if len(part.content) < told.size:
             return [*effects, self._ask_for_piece(part)]
-        effects += self._take(on_snapshot, now, part.snapshot, now.monotonic)
+        try:
+            voters = voters_of_snapshot(part.content, "a snapshot that was fetched")
+        except StorageError as error:
+            self.failure = error
+            return [EndOnError(error, NOT_WRITTEN)]
+        if voters:
+            self.known.note([VotersFound(Offset(part.snapshot.end_offset - 1), voters)])
+        effects += self._take(on_snapshot, now, part.snapshot, now.monotonic, frozenset(voters))
         self._snapshot = None
         self._under_way.discard(part.leader)
         return [*effects, *self._send(now)]

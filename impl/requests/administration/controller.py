@@ -20,7 +20,7 @@ from kspec.spec.messages.administration.error_response import ErrorResponse
 from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from kspec.spec.metadata import MetadataRecord, partition_of
 from kspec.spec.quorum.refusals import check_described_quorum
-from kspec.spec.values import NO_TIMESTAMP, UNKNOWN_OFFSET, BrokerId, Error, Instant, PartitionId
+from kspec.spec.values import NO_TIMESTAMP, UNKNOWN_OFFSET, BrokerId, Error, Instant, PartitionId, ReplicaKey
 
 FIRST_WITH_KINDS = 1
 """The version of UpdateFeatures from which the kind of change is named."""
@@ -154,8 +154,14 @@ def list_partition_reassignments(core: AdministeredNode, call: Call, now: Instan
 # ---- features
 
 
-def feature_fields(supported: Iterable[FeatureRange], image: ClusterImage, version: int) -> dict[str, object]:
-    """The fields of an answer to ApiVersions. **Kafka:** `ApiVersionsResponse.Builder`."""
+def feature_fields(
+    supported: Iterable[FeatureRange], image: ClusterImage, version: int, more: Iterable[FeatureLevel] = ()
+) -> dict[str, object]:
+    """The fields of an answer to ApiVersions. **Kafka:** `ApiVersionsResponse.Builder`.
+
+    `more`: levels that are in force, and in no record of features.
+    """
+    levels = [*image.features.items(), *((one.name, one.level) for one in more)]
     return {
         "supported_features": [
             Message(name=one.name, min_version=one.lowest, max_version=one.highest)
@@ -164,8 +170,7 @@ def feature_fields(supported: Iterable[FeatureRange], image: ClusterImage, versi
         ],
         "finalized_features_epoch": image.spec.end_offset - 1,
         "finalized_features": [
-            Message(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(image.features.items())
+            Message(name=name, max_version_level=level, min_version_level=level) for name, level in sorted(levels)
         ],
     }
 
@@ -212,8 +217,8 @@ def describe_quorum(core: AdministeredNode, call: Call, now: Instant) -> list[Ef
     ]
     told = any(one.error_code == Error.NONE.value for topic in topics for one in topic.partitions)
     nodes = [
-        Message(node_id=node, listeners=[Message(name=at.listener, host=at.host, port=at.port)])
-        for node, at in sorted(quorum.endpoints.items())
+        Message(node_id=voter.id, listeners=[Message(name=one.listener, host=one.host, port=one.port) for one in at])
+        for voter, at in sorted(quorum.voters.items())
     ]
     return [call.respond(error_code=0, error_message=None, topics=topics, nodes=nodes if told else [])]
 
@@ -224,18 +229,18 @@ def _quorum(quorum: Quorum, topic: str, index: int, now: Instant) -> Message:
         error = check_described_quorum(quorum.leads)
     if error != Error.NONE:
         return Message(partition_index=index, error_code=error.value, error_message=None)
-    voters = quorum.endpoints.keys()
+    voters = quorum.voters.keys()
     own = MetadataObserver(quorum.end_offset, now.timestamp, now.timestamp)
     known = {**quorum.fetched, quorum.node: own}
     return Message(
         partition_index=0,
         error_code=0,
         error_message=None,
-        leader_id=quorum.node,
+        leader_id=quorum.node.id,
         leader_epoch=quorum.epoch,
         high_watermark=quorum.high_watermark,
-        current_voters=[_replica_of_quorum(node, known.get(node, NOT_SEEN)) for node in sorted(voters)],
-        observers=[_replica_of_quorum(node, one) for node, one in sorted(known.items()) if node not in voters],
+        current_voters=[_replica_of_quorum(one, known.get(one, NOT_SEEN)) for one in sorted(voters)],
+        observers=[_replica_of_quorum(one, at) for one, at in sorted(known.items()) if one not in voters],
     )
 
 
@@ -243,9 +248,10 @@ NOT_SEEN = MetadataObserver(UNKNOWN_OFFSET, NO_TIMESTAMP, NO_TIMESTAMP)
 """A voter that has not fetched."""
 
 
-def _replica_of_quorum(node: int, observer: MetadataObserver) -> Message:
+def _replica_of_quorum(replica: ReplicaKey, observer: MetadataObserver) -> Message:
     return Message(
-        replica_id=node,
+        replica_id=replica.id,
+        replica_directory_id=replica.directory,
         log_end_offset=observer.end_offset,
         last_fetch_timestamp=observer.fetched_ms,
         last_caught_up_timestamp=observer.caught_up_ms,

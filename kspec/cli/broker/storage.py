@@ -10,6 +10,7 @@ from kspec.cli.statuses import ALL_HOLD, VIOLATED
 if TYPE_CHECKING:
     from kspec.impl.config.broker import BrokerConfig
     from kspec.impl.config.controller import ControllerConfig
+    from kspec.impl.metadata.voters import KnownVoters
 
 
 @click.group()
@@ -39,8 +40,14 @@ def _config(file: str) -> "BrokerConfig | ControllerConfig":
     "-g", "--ignore-formatted", is_flag=True, help="A folder that is formatted already is left as it is, and no error."
 )
 @click.option("-r", "--release-version", metavar="R", help="A release of Kafka; the controller says which features it has.")
-@click.option("-s", "--standalone", is_flag=True, help="The node is the only controller, as all are here.")
-@click.option("-N", "--no-initial-controllers", is_flag=True, help="The node names no controllers, as none does here.")
+@click.option("-s", "--standalone", is_flag=True, help="The node is the only controller, and others may be added.")
+@click.option("-N", "--no-initial-controllers", is_flag=True, help="The node learns from others who votes.")
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="ID@HOST:PORT:DIRECTORY,...",
+    help="The controllers that vote at first; they can be changed.",
+)
 def format_command(
     config_file: str,
     cluster_id: str,
@@ -48,6 +55,7 @@ def format_command(
     release_version: str | None,
     standalone: bool,
     no_initial_controllers: bool,
+    initial_controllers: str | None,
 ) -> int:
     """Format the log directory of a node that is new: with the cluster's id, its own, and one of its own.
 
@@ -56,12 +64,14 @@ def format_command(
     """
     from kspec.impl.config.folders import check_folder, not_usable
     from kspec.impl.config.properties import ConfigError
+    from kspec.impl.metadata.bootstrap import format_controller
+    from kspec.impl.server import clock
     from kspec.impl.storage import RealDisk, StorageError
     from kspec.impl.storage.small_files import check_owner, format_directory, is_formatted
     from kspec.spec.releases.names import KRAFT_NAMES
 
-    if standalone and no_initial_controllers:
-        raise click.UsageError("--standalone and --no-initial-controllers exclude each other")
+    if [standalone, no_initial_controllers, initial_controllers is not None].count(True) > 1:
+        raise click.UsageError("--standalone, --no-initial-controllers and --initial-controllers exclude each other")
     if release_version is not None and not _is_release(release_version, KRAFT_NAMES):
         raise click.UsageError(f"there is no release {release_version!r}; releases: {', '.join(KRAFT_NAMES)}")
     if not cluster_id.strip() or any(sign in cluster_id for sign in "=\\\r\n"):
@@ -74,7 +84,11 @@ def format_command(
     try:
         check_folder(config.log_dir, config.log_dir_name)
         if not is_formatted(disk, path):
-            format_directory(disk, path, cluster_id, config.node_id)
+            voters = _voters(config, standalone, initial_controllers)
+            if voters:
+                format_controller(disk, path, cluster_id, config.node_id, voters, clock.now())
+            else:
+                format_directory(disk, path, cluster_id, config.node_id)
             click.echo(f"Formatted {path} for node {config.node_id} of cluster {cluster_id}.")
             return ALL_HOLD
         check_owner(disk, path, cluster_id, config.node_id)
@@ -86,6 +100,28 @@ def format_command(
         raise click.UsageError(f"{path} is already formatted; --ignore-formatted leaves it as it is")
     click.echo("All of the log directories are already formatted.")
     return ALL_HOLD
+
+
+def _voters(config: "BrokerConfig | ControllerConfig", standalone: bool, initial_controllers: str | None) -> "KnownVoters":
+    """The voters that a cluster begins with, if they may be changed; none if the settings name them. Raises: bad usage."""
+    from kspec.impl.config.controller import ControllerConfig
+    from kspec.impl.metadata.bootstrap import InitialVotersError, voters_in_text
+    from kspec.impl.storage.small_files import new_uuid
+
+    if not isinstance(config, ControllerConfig) or (config.places and initial_controllers is None):
+        return {}
+    listener = config.listener
+    text = f"{config.node_id}@{listener.host}:{listener.port}:{new_uuid()}" if standalone else initial_controllers
+    if text is None:
+        return {}
+    if config.places:
+        raise click.UsageError(
+            "--initial-controllers and controller.quorum.voters exclude each other: give the bootstrap servers"
+        )
+    try:
+        return voters_in_text(text, listener.name)
+    except InitialVotersError as error:
+        raise click.UsageError(f"--initial-controllers: {error}") from error
 
 
 def _is_release(text: str, known: tuple[str, ...]) -> bool:

@@ -18,10 +18,10 @@ from kspec.spec.quorum.reconfiguration import (
     on_versions,
     on_voter_change_timeout,
 )
-from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, own_key, voters_of
+from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, own_key, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import sets_below
-from kspec.spec.quorum.transitions import VERSION_AND_VOTERS, QuorumStep
+from kspec.spec.quorum.transitions import LEADER_CHANGE, LEADER_CHANGE_AND_VOTERS, QuorumStep
 from kspec.spec.step import Send, Step
 from kspec.spec.values import NO_EPOCH, NO_REPLICA, BrokerId, Error, Offset, Record
 
@@ -31,8 +31,9 @@ Outcomes = tuple[StepOutcome, ...]
 def add_disturbances(board: Board) -> None:
     """Add what happens on one server."""
     parameters = board.parameters
-    of_first_leaders = VERSION_AND_VOTERS.record_count * parameters["max_epoch"] if board.voters_in_log else 0
-    longest = parameters["max_epoch"] + of_first_leaders + parameters["records"] + parameters["voter_changes"]
+    first = LEADER_CHANGE_AND_VOTERS if board.voters_in_log else LEADER_CHANGE
+    of_leaders = first.record_count * parameters["max_epoch"]
+    longest = of_leaders + parameters["records"] + parameters["voter_changes"]
     for one in board.ids:
         _add_timeout(board, one)
         if parameters["records"]:
@@ -75,6 +76,8 @@ def _add_timeout(board: Board, one: BrokerId) -> None:
     """A timer ends: that of an election, of fetches, or of asking."""
 
     def time_out(server: VoterServer) -> StepOutcome | None:
+        if server.replica.role == VoterRole.FOLLOWER and not votes(board.servers[one], server.replica):
+            return None  # an observer that asks others
         step = on_timeout(board.servers[one], server.replica, NOW)
         return None if step.state is server.replica else board.taken(one, server, step)
 

@@ -16,6 +16,10 @@ TRANSACTION_VERSION = "transaction.version"
 """Kafka: `TransactionVersion.FEATURE_NAME`."""
 
 
+KRAFT_VERSION = "kraft.version"
+"""Kafka: `KRaftVersion.FEATURE_NAME`. Its level is no record of features: the quorum has it beside its voters."""
+
+
 class FeatureLevel(NamedTuple):
     """The level of a feature that is in force; 0, or no level, switches it off. Kafka: `FeatureLevelRecord`."""
 

@@ -1,4 +1,4 @@
-"""AddRaftVoter and RemoveRaftVoter (KIP-853): an operator changes the voter set by one voter."""
+"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853): the voter set changes by one voter, or by its addresses."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,13 @@ from kspec.spec.values import Error, ReplicaKey
 
 @dataclass(frozen=True, slots=True)
 class AddVoterRequest:
-    """A replica is to vote. Kafka: `AddRaftVoterRequestData`. **Leaves out:** its addresses, `ackWhenCommitted`."""
+    """A replica is to vote. Kafka: `AddRaftVoterRequestData`. **Leaves out:** its addresses.
+
+    `waits`: who asks waits until the change is committed, and not only until it is written (`ackWhenCommitted`).
+    """
 
     voter: ReplicaKey
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +24,19 @@ class RemoveVoterRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class VoterChangeResponse:
-    """The answer to either. After `REQUEST_TIMED_OUT` the change may come about all the same.
+class UpdateVoterRequest:
+    """A voter is reached elsewhere, or supports other versions. Kafka: `UpdateRaftVoterRequestData`. **Leaves out:** where,
+    and which.
+    """
 
-    Kafka: `AddRaftVoterResponseData`, `RemoveRaftVoterResponseData`.
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class VoterChangeResponse:
+    """The answer to each of them. After `REQUEST_TIMED_OUT` the change may come about all the same.
+
+    Kafka: `AddRaftVoterResponseData`, `RemoveRaftVoterResponseData`, `UpdateRaftVoterResponseData`.
     """
 
     error: Error

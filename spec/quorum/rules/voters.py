@@ -22,6 +22,15 @@ def sets_between(voter_sets: VoterSets, begin: Offset, end: Offset) -> VoterSets
     return tuple(entry for entry in voter_sets if begin <= entry.offset < end)
 
 
+def sets_after_snapshot(voter_sets: VoterSets, end_offset: Offset) -> VoterSets:
+    """The voter sets of a log that begins with a snapshot up to an offset: that in force there, and those since.
+
+    **Kafka:** `VoterSetHistory.truncateOldEntries`.
+    """
+    before = [entry for entry in voter_sets if entry.offset < end_offset]
+    return (*before[-1:], *(entry for entry in voter_sets if entry.offset >= end_offset))
+
+
 def with_voter(voters: VoterSet, voter: ReplicaKey) -> VoterSet | None:
     """The voters and one more; none if its server votes already. **Kafka:** `VoterSet.addVoter`."""
     return None if voter.id in ids_of(voters) else voters | {voter}

@@ -228,6 +228,7 @@ def test_versions_and_features() -> None:
         "metadata.version",
         "eligible.leader.replicas.version",
         "transaction.version",
+        "kraft.version",
     ]
     assert answer.finalized_features_epoch == 4
     assert [one.name for one in controller.call("ApiVersions", 3, **told).supported_features] == ["metadata.version"]

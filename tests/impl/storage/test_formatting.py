@@ -55,7 +55,8 @@ def test_what_cannot_be_formatted(tmp_path: Path) -> None:
     assert format_(file, cluster="another")[1].endswith(f"says cluster.id={CLUSTER}, and --cluster-id is another")
     assert "--cluster-id is an id such as" in format_(file, cluster=" ")[1]
     assert format_(file, "-r", "0.1")[1].startswith("kspec: there is no release '0.1'; releases: ")
-    assert format_(file, "-s", "-N")[1] == "kspec: --standalone and --no-initial-controllers exclude each other"
+    said = "kspec: --standalone, --no-initial-controllers and --initial-controllers exclude each other"
+    assert format_(file, "-s", "-N")[1] == said
     assert format_(tmp_path / "none")[0] == 2
     data.write_text("a file", encoding="utf-8")
     assert format_(file)[0] == 2

@@ -1,24 +1,32 @@
 """Voters are added and removed one at a time, each change effective once it is in a log (KIP-853)."""
 
+from dataclasses import replace
+
 import pytest
 
 from kspec.spec.log.record_log import RecordLog
-from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest
-from kspec.spec.quorum.effects import VersionsWanted, VoterChangeEnded, VotersAppended
+from kspec.spec.messages.quorum.fetch import SnapshotId
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
+from kspec.spec.messages.quorum.voters import VoterSetEntry
+from kspec.spec.quorum.effects import LeaderChangeAppended, VersionsWanted, VoterChangeEnded, VotersAppended
+from kspec.spec.quorum.elections import on_timeout
+from kspec.spec.quorum.following import after_own_snapshot, on_snapshot
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.reconfiguration import (
     CAUGHT_UP_MS,
     handle_add_voter,
     handle_remove_voter,
+    handle_update_voter,
     on_versions,
     on_voter_change_timeout,
 )
+from kspec.spec.quorum.refusals import check_changed_voter
 from kspec.spec.quorum.replica import NO_CHANGE, QuorumReplica, VoterChange, voters_of, votes
-from kspec.spec.quorum.requests import requests_of
+from kspec.spec.quorum.requests import asks_anybody, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.quorum.transitions import QuorumStep
+from kspec.spec.quorum.transitions import LEADER_CHANGE_AND_VOTERS, QuorumStep, become_leader, follow_or_wait
 from kspec.spec.releases.quorum import QUORUM_NEXT
-from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Error, MonotonicMs, ReplicaKey
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Error, MonotonicMs, Offset, ReplicaKey
 from tests.spec.quorum.driver import NEWEST, NOW, ONE, THREE, TWO, VOTERS, VoterQuorum, directory_of, key_of
 
 FOUR = BrokerId(4)
@@ -81,6 +89,41 @@ def test_the_first_leader_writes_the_voters_into_the_log() -> None:
     assert [found.states[one].voter_sets for one in (TWO, THREE, FOUR)] == [leader.voter_sets] * 3
     elect_anew(found, TWO, THREE)
     assert len(found.states[TWO].voter_sets) == 2, "the second leader has them in its log"
+
+
+def test_the_first_voters_are_in_the_batch_of_the_leader_change() -> None:
+    found = VoterQuorum(NEWEST, VOTERS, voters_in_log=True)
+    log = found.states[ONE].local.log
+    leading = become_leader(found.servers[ONE], found.states[ONE])
+    (told,) = [effect for effect in leading.effects if isinstance(effect, LeaderChangeAppended)]
+    assert (told.base_offset, told.first_voters) == (log.end_offset, VOTERS)
+    assert leading.state.local.log.end_offset == log.end_offset + LEADER_CHANGE_AND_VOTERS.record_count
+    again = become_leader(found.servers[ONE], leading.state)
+    (told,) = [effect for effect in again.effects if isinstance(effect, LeaderChangeAppended)]
+    assert told.first_voters == frozenset()
+
+
+def test_a_snapshot_tells_the_voters() -> None:
+    found = quorum()
+    observer = found.states[FOUR]
+    snapshot = SnapshotId(Offset(9), Epoch(1))
+    taken = on_snapshot(found.servers[FOUR], observer, snapshot, NOW, VOTERS | {NEW})
+    assert taken.state.voter_sets == (VoterSetEntry(Offset(8), VOTERS | {NEW}),)
+    assert votes(found.servers[FOUR], taken.state)
+    own = after_own_snapshot(observer, SnapshotId(observer.high_watermark, Epoch(1)))
+    assert own.voter_sets == observer.voter_sets[-1:], "the one in force stays"
+
+
+def test_an_observer_whose_leader_is_silent_asks_anybody() -> None:
+    found = quorum()
+    bootstrap = BrokerId(-2)
+    server, observer = replace(found.servers[FOUR], bootstrap=(bootstrap,)), found.states[FOUR]
+    assert [send.to for send in requests_of(server, observer, NOW)] == [ONE]
+    lost = on_timeout(server, observer, NOW).state
+    assert (lost.role, lost.election, asks_anybody(lost)) == (VoterRole.FOLLOWER, observer.election, True)
+    assert [send.to for send in requests_of(server, lost, NOW)] == [ONE, TWO, THREE, bootstrap]
+    told = follow_or_wait(server, lost, ONE, lost.election.epoch)
+    assert [send.to for send in requests_of(server, told.state, NOW)] == [ONE]
 
 
 def test_a_voter_is_added_once_it_has_told_its_versions() -> None:
@@ -235,3 +278,43 @@ def test_a_leader_that_loses_its_office_fails_who_waits() -> None:
     assert state.change == VoterChange(NEW)
     found.ask(TWO, ONE)
     assert found.states[ONE].change == NO_CHANGE
+
+
+def update(found: VoterQuorum, voter: ReplicaKey) -> list[Error]:
+    return asked(found, ONE, handle_update_voter(found.servers[ONE], found.states[ONE], UpdateVoterRequest(voter), NOW))
+
+
+def test_who_does_not_wait_is_answered_when_it_is_written() -> None:
+    request = AddVoterRequest(NEW, waits=False)
+    found = quorum()
+    assert asked(found, ONE, handle_add_voter(found.servers[ONE], found.states[ONE], request, NOW)) == []
+    assert versions(found) == [Error.NONE]
+    assert found.states[ONE].change != NO_CHANGE, "no other change comes before it is committed"
+    assert time_out(found) == [], "once is enough"
+    assert found.states[ONE].change == NO_CHANGE
+    found = quorum()
+    assert asked(found, ONE, handle_add_voter(found.servers[ONE], found.states[ONE], request, NOW)) == []
+    assert versions(found, known=False) == [Error.INVALID_REQUEST], "nothing is written"
+    found = quorum()
+    assert asked(found, ONE, handle_add_voter(found.servers[ONE], found.states[ONE], request, NOW)) == []
+    assert versions(found) == [Error.NONE]
+    settle(found, ONE, TWO, THREE)
+    assert found.states[ONE].change == NO_CHANGE
+
+
+def test_a_voter_that_moves_is_written_anew() -> None:
+    found = quorum()
+    before = found.states[ONE].voter_sets
+    assert update(found, key_of(TWO)) == [Error.NONE]
+    assert [entry.voters for entry in found.states[ONE].voter_sets] == [*(entry.voters for entry in before), VOTERS]
+    assert update(found, key_of(TWO)) == [Error.REQUEST_TIMED_OUT], "the last one is not yet committed"
+    settle(found, ONE, TWO, THREE)
+    assert update(found, NEW) == [Error.VOTER_NOT_FOUND]
+
+
+def test_a_change_is_for_this_cluster_its_leader_and_a_voter() -> None:
+    assert check_changed_voter(False, True, True, True) == Error.INCONSISTENT_CLUSTER_ID
+    assert check_changed_voter(True, False, True, True) == Error.NOT_LEADER_OR_FOLLOWER
+    assert check_changed_voter(True, True, False, True) == Error.INVALID_REQUEST
+    assert check_changed_voter(True, True, True, False) == Error.INVALID_REQUEST
+    assert check_changed_voter(True, True, True, True) == Error.NONE

@@ -1,8 +1,10 @@
 """`kspec metadata-quorum`: by the name and flags of Kafka's tool."""
 
 import time
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,12 +12,15 @@ from kspec.cli.broker.asking import PAUSE_S, ClusterAdmin, Place, check_plaintex
 from kspec.cli.broker.client import command_config
 from kspec.cli.broker.transactions.command import table
 from kspec.cli.statuses import RefusedError
+from kspec.impl.storage.small_files import UUID_TEXT
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.metadata_requests import OF_BROKERS, OF_CONTROLLERS
 from kspec.spec.controller.topics.names import CLUSTER_METADATA
+from kspec.spec.values import Error
 
 HEADERS = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 NO_DIRECTORY, NO_TIME = bytes(16), -1
+CONFIG = "command config"
 
 
 class QuorumAdmin(ClusterAdmin):
@@ -56,6 +61,31 @@ class QuorumAdmin(ClusterAdmin):
         code = answer.error_code or answer.topics[0].partitions[0].error_code
         return (None, error_name(code)) if code else (answer, "")
 
+    def change(self, what: str, api: str, newest: int, **fields: Any) -> None:
+        """Ask the leader for a change of the voters, whichever of the servers that is or hands it on."""
+        end = time.monotonic() + self.seconds
+        while True:
+            said = ""
+            for place in self.servers:
+                try:
+                    answer = self.asked(place, api, newest, **fields)
+                except RefusedError as error:
+                    said = str(error)
+                    continue
+                if answer.error_code not in LOOK_ON:
+                    if answer.error_code:
+                        more = f": {answer.error_message}" if answer.error_message else ""
+                        raise RefusedError(f"{what}: {error_name(answer.error_code)}{more}")
+                    return
+                said = error_name(answer.error_code)
+            if time.monotonic() > end:
+                raise RefusedError(f"{what}: {said}")
+            time.sleep(PAUSE_S)
+
+
+LOOK_ON = (Error.NOT_LEADER_OR_FOLLOWER.value, Error.NOT_CONTROLLER.value)
+"""Errors of a server that does not lead: another one does, or will."""
+
 
 def _endpoint(listener: Message) -> str:
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
@@ -75,11 +105,12 @@ def metadata_quorum(
     command_config: str | None,
     timeout: int,
 ) -> None:
-    """Describe the quorum of controllers, as kafka-metadata-quorum does."""
+    """Describe the quorum of controllers, or change who votes in it, as kafka-metadata-quorum does."""
     check_plaintext(command_config)
     servers = [one for one in (bootstrap_server, bootstrap_controller) if one is not None]
     if len(servers) != 1:
         raise click.UsageError("give one of --bootstrap-server and --bootstrap-controller")
+    ctx.meta[CONFIG] = command_config
     ctx.obj = QuorumAdmin(servers[0], bootstrap_controller is not None, timeout / 1000)
 
 
@@ -102,6 +133,64 @@ def describe(admin: QuorumAdmin, status: bool, replication: bool, human_readable
     quorum, _ = admin.described()
     shown = _ago if human_readable else str
     click.echo(table(HEADERS, _rows(quorum, shown)), nl=False)
+
+
+@metadata_quorum.command("add-controller")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.pass_context
+def add_controller(ctx: click.Context, dry_run: bool) -> None:
+    """Let a controller vote that runs, and has read the metadata log.
+
+    --command-config is its properties file, on this machine as its formatted folder is.
+    """
+    from kspec.impl.config.controller import ControllerConfig, is_controller_alone
+    from kspec.impl.config.properties import ConfigError, read_properties
+    from kspec.impl.storage import RealDisk, StorageError
+    from kspec.impl.storage.small_files import read_meta
+
+    file = ctx.meta[CONFIG]
+    if file is None:
+        raise click.UsageError("add-controller needs --command-config, the properties file of the new controller")
+    try:
+        given = read_properties(Path(file))
+        if not is_controller_alone(given):
+            raise ConfigError("process.roles must be controller: this is the file of the controller that is to vote")
+        config = ControllerConfig(given)
+        meta = read_meta(RealDisk(), str(config.log_dir))
+    except (ConfigError, StorageError, OSError) as error:
+        raise click.UsageError(f"{file}: {error}") from error
+    directory, listener = meta.get("directory.id"), config.listener
+    if directory is None:
+        raise click.UsageError(f"{config.log_dir} has no directory.id: start the controller once")
+    at = Message(name=listener.name, host=listener.host or "localhost", port=listener.port)
+    if not dry_run:
+        asked = {"cluster_id": None, "timeout_ms": int(ctx.obj.seconds * 1000), "listeners": [at]}
+        named = {"voter_id": config.node_id, "voter_directory_id": _id_bytes(directory), "ack_when_committed": True}
+        ctx.obj.change(f"controller {config.node_id}", "AddRaftVoter", 1, **asked, **named)
+    done = "DRY RUN of adding" if dry_run else "Added"
+    click.echo(f"{done} controller {config.node_id} with directory id {directory} and endpoints: {_endpoint(at)}")
+
+
+@metadata_quorum.command("remove-controller")
+@click.option("--controller-id", "-i", type=int, required=True, help="The id of the controller to remove.")
+@click.option("--controller-directory-id", "-d", required=True, help="The directory id of the controller to remove.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.pass_obj
+def remove_controller(admin: QuorumAdmin, controller_id: int, controller_directory_id: str, dry_run: bool) -> None:
+    """Let a controller vote no more. If it runs, it goes on reading the metadata log; stop it."""
+    if controller_id < 0:
+        raise click.UsageError(f"--controller-id must not be negative, and is {controller_id}")
+    if UUID_TEXT.fullmatch(controller_directory_id) is None:
+        raise click.UsageError(f"--controller-directory-id is an id of 22 characters, not {controller_directory_id!r}")
+    if not dry_run:
+        named = {"voter_id": controller_id, "voter_directory_id": _id_bytes(controller_directory_id)}
+        admin.change(f"controller {controller_id}", "RemoveRaftVoter", 0, cluster_id=None, **named)
+    done = "DRY RUN of removing " if dry_run else "Removed "  # Kafka's tool has the second space, too
+    click.echo(f"{done} KRaft controller {controller_id} with directory id {controller_directory_id}")
+
+
+def _id_bytes(text: str) -> bytes:
+    return urlsafe_b64decode(f"{text}==")
 
 
 def _leader(quorum: Message) -> Message:

@@ -12,7 +12,7 @@ from kspec.spec.controller.rules.features import (
     check_introduction,
     check_supported_features,
 )
-from kspec.spec.releases.features import FEATURES_OF_RELEASES, features_at_start, features_supported
+from kspec.spec.releases.features import FEATURES_OF_RELEASES, features_at_start, features_supported, kraft_versions
 from kspec.spec.releases.kraft import KRAFT_RELEASES
 from kspec.spec.values import Error
 
@@ -62,3 +62,7 @@ def test_every_release_has_features() -> None:
     assert {release.name for release in KRAFT_RELEASES} == {one.name for one in FEATURES_OF_RELEASES}
     for release in (one.name for one in FEATURES_OF_RELEASES):
         assert check_supported_features(features_at_start(release), features_supported(release)) == Error.NONE
+
+
+def test_voters_are_in_the_log_since_3_9() -> None:
+    assert [kraft_versions(name).highest for name in ("3.8", "3.9", "next")] == [0, 1, 1]

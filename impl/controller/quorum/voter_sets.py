@@ -1,0 +1,63 @@
+"""The voters with their addresses, of which `spec` knows nothing: those of settings, and those of the log (KIP-853)."""
+
+from collections.abc import Iterable, Mapping
+
+from kspec.impl.metadata.voters import Endpoint, KnownVoters, VotersFound
+from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.messages.quorum.voters import VoterSetEntry, VoterSets
+from kspec.spec.quorum.replica import QuorumReplica
+from kspec.spec.quorum.rules.voters import fixed_voters
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Offset, ReplicaKey
+
+
+class KnownVoterSets:
+    """The voters of each record in the log, or those of settings, while the log and its first snapshot tell none.
+
+    `configured`: those of settings, and where each is reached.
+    """
+
+    def __init__(self, configured: Mapping[BrokerId, Endpoint]) -> None:
+        self.configured = configured
+        self.added: KnownVoters = {}
+        """The voter that is to be added, or is reached elsewhere, and where."""
+        self._told: dict[Offset, KnownVoters] = {}
+        """The voters of each record, by its offset."""
+        self._leaders: dict[int, Endpoint] = {}
+        """The addresses of leaders, as they were told last."""
+
+    def begin(self, found: Iterable[VotersFound]) -> tuple[VoterSets, bool]:
+        """The voter sets of a log that has these records, and whether they are those of the log."""
+        self._told = {one.offset: one.voters for one in found}
+        if not self._told and self.configured:
+            return fixed_voters(frozenset(map(ReplicaKey, self.configured))), False
+        if not self._told:
+            self._told = {UNKNOWN_OFFSET: {}}
+        return tuple(VoterSetEntry(offset, frozenset(voters)) for offset, voters in self._told.items()), True
+
+    def of(self, state: QuorumReplica[EpochLog]) -> KnownVoters:
+        """The voters of a replica, by the last record of them in its log, and where each is reached."""
+        if not state.voters_in_log:
+            return {ReplicaKey(node): (at,) for node, at in self.configured.items()}
+        return self._told.get(state.voter_sets[-1].offset, {})
+
+    def place_of(self, state: QuorumReplica[EpochLog], node: int) -> Endpoint | None:
+        """The address of a controller: a leader as it says itself, a voter, one that is to become one."""
+        if node == state.election.leader and node in self._leaders:
+            return self._leaders[node]
+        known = (*self.of(state).items(), *self.added.items())
+        return next((at[0] for voter, at in known if voter.id == node and at), self._leaders.get(node))
+
+    def hear_of(self, leader: int, at: Endpoint) -> None:
+        """Somebody says where a leader is reached: a replica that is no voter may not know it from its log."""
+        self._leaders[leader] = at
+
+    def note(self, found: Iterable[VotersFound]) -> None:
+        """The log has these records now, or a snapshot in their place."""
+        self._told |= {one.offset: one.voters for one in found}
+
+    def write(self, state: QuorumReplica[EpochLog]) -> KnownVoters:
+        """The voters of the record that a leader has just written, with their addresses."""
+        before, written = state.voter_sets[-2:]
+        known = {**self._told[before.offset], **self.added}
+        self._told[written.offset] = {voter: known[voter] for voter in written.voters}
+        return self._told[written.offset]

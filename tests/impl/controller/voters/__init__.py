@@ -1,0 +1,1 @@
+"""Voters of the metadata log that change (KIP-853)."""
