@@ -7,6 +7,8 @@ answered by then waits.
 
 import re
 import select
+import socket
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -38,6 +40,9 @@ class NamedTopic(str):
 
     __slots__ = ()
 
+
+TIMER_ASKED, TIMER_S = 20, 0.05
+"""So often, and with such pauses, a question is asked until a timer has run out on both sides that is due at once."""
 
 ORDERED_BY_HASH = ("members", "topic_partitions", "groups", "topics", "partitions", "results")
 """Lists whose order is that of a hash table in Kafka, or follows from one."""
@@ -151,6 +156,7 @@ class SideBySide:
         """A connection to each, which it has taken."""
         made = (BrokerClient(self.sides[OURS].port), BrokerClient(self.sides[KAFKAS].port))
         for client in made:
+            client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # several requests may be on their way
             assert client.call("ApiVersions", 0).error_code == 0
         return made
 
@@ -210,11 +216,31 @@ class SideBySide:
         """Ask both something that is answered at once; their answer."""
         return self.receive(self.send(self.asking, api, version, "asks", **fields))
 
+    def ask_all(self, *asked: tuple[str, int, Mapping[str, Any]]) -> list[Told]:
+        """Ask both several things at once, which are answered in turn; their answers.
+
+        The questions change nothing, so they are asked again if a timer of no length has run out on one side only: a group
+        whose last member leaves while another is awaited rebalances for as long as its members ask, which is 0 ms.
+        """
+        for _ in range(TIMER_ASKED):
+            requests = [self.send(self.asking, api, version, "asks", **fields) for api, version, fields in asked]
+            try:
+                answers: list[Told] = self.receive(*requests)
+            except DifferenceError:
+                time.sleep(TIMER_S)
+            else:
+                return answers
+        requests = [self.send(self.asking, api, version, "asks", **fields) for api, version, fields in asked]
+        told: list[Told] = self.receive(*requests)
+        return told
+
     def list_groups(self, version: int, wanted: Collection[str]) -> None:
         """List these groups, and no others."""
         found = []
+        for client in self.asking:
+            client.send("ListGroups", version, Message(), "asks")
         for side, client in zip(self.sides, self.asking, strict=True):
-            told = side.told(client.call("ListGroups", version))
+            told = side.told(client.receive("ListGroups", version))
             found.append([one for one in told["groups"] if one["group_id"] in wanted])
         if different := list(differences(found[OURS], found[KAFKAS])):
             raise DifferenceError(f"ListGroups {version}: {'; '.join(different)}")
@@ -267,9 +293,11 @@ class SideBySide:
 
     def answered(self, waiting: Iterable[Request], group: str) -> list[Request]:
         """Those of the requests that have been answered by either, when all that was sent has been handled."""
-        for client in self.asking:
-            for _ in range(QUESTIONS):
-                client.call("DescribeGroups", 5, groups=[group])
+        for _ in range(QUESTIONS):
+            for client in self.asking:
+                client.send("DescribeGroups", 5, Message(groups=[group]), "asks")
+            for client in self.asking:
+                client.receive("DescribeGroups", 5)
         listed = list(waiting)
         sockets = {client.socket: request for request in listed for client in request.clients}
         if not sockets:
