@@ -222,17 +222,19 @@ class SideBySide:
         The questions change nothing, so they are asked again if a timer of no length has run out on one side only: a group
         whose last member leaves while another is awaited rebalances for as long as its members ask, which is 0 ms.
         """
-        for _ in range(TIMER_ASKED):
+        turns, left = Turns(), TIMER_ASKED
+        while True:
+            turns.go()
             requests = [self.send(self.asking, api, version, "asks", **fields) for api, version, fields in asked]
             try:
                 answers: list[Told] = self.receive(*requests)
             except DifferenceError:
+                left -= 1
+                if not left:
+                    raise
                 time.sleep(TIMER_S)
             else:
                 return answers
-        requests = [self.send(self.asking, api, version, "asks", **fields) for api, version, fields in asked]
-        told: list[Told] = self.receive(*requests)
-        return told
 
     def list_groups(self, version: int, wanted: Collection[str]) -> None:
         """List these groups, and no others."""
