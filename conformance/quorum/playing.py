@@ -7,8 +7,9 @@ from collections.abc import Callable
 from kspec.conformance.kafka.codec import Codec
 from kspec.conformance.kafka.network import ArrivedRequest, NodeStandIn, api_versions
 from kspec.conformance.quorum.moves import VoterRequestKind
-from kspec.conformance.quorum.translation import SINCE_PRE_VOTE, as_told, request_in_words_of_spec, without_directories
+from kspec.conformance.quorum.translation import SINCE_PRE_VOTE, as_told, request_in_words_of_spec
 from kspec.conformance.quorum.voters import kind_of
+from kspec.impl.wire.quorum import by_ids
 from kspec.impl.wire.values import Message
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.values import Error
@@ -74,7 +75,7 @@ class PlayedVoter:
 
     def _in_words_of_spec(self, arrived: ArrivedRequest) -> QuorumRequest | None:
         request = request_in_words_of_spec(arrived.api, arrived.version, arrived.message)
-        return request if request is None or self._knows_directories else without_directories(request)
+        return request if request is None or self._knows_directories else by_ids(request)
 
     def lose_all(self) -> None:
         """Lose the requests that are held."""

@@ -1,31 +1,29 @@
 """Requests and answers of voters in words of `spec`, and on the wire, in the newest version that a release has.
 
 Directories are told where a version has a field for them. The voters of `controller.quorum.voters` know none
-(`without_directories`).
+(`impl.wire.quorum.by_ids`).
 """
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kspec.conformance.kafka.codec import Codec, batches_in
 from kspec.conformance.kafka.process import CLUSTER_ID
+from kspec.impl.wire.quorum import begin_asked, diverging_in, end_asked, vote_asked, votes_answer
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.fetch import FetchPosition
-from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
+from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.values import (
     NO_DIRECTORY,
-    NO_REPLICA,
     UNDEFINED_EPOCH_END,
     UNKNOWN_OFFSET,
     BrokerId,
     DirectoryId,
     Epoch,
-    EpochEndOffset,
     Error,
     Offset,
     Record,
@@ -124,21 +122,11 @@ def request_in_words_of_spec(api: str, version: int, message: Message) -> Quorum
         case "Vote":
             part = message.topics[0].partitions[0]
             who = "replica" if hasattr(part, "replica_id") else "candidate"
-            return VoteRequest(
-                Epoch(getattr(part, f"{who}_epoch")),
-                _key(getattr(part, f"{who}_id"), part, who),
-                Epoch(part.last_offset_epoch),
-                Offset(part.last_offset),
-                _voter(message, part),
-                version >= SINCE_PRE_VOTE and part.pre_vote,
-            )
+            return vote_asked(message, part, version, who)
         case "BeginQuorumEpoch":
-            part = message.topics[0].partitions[0]
-            return BeginQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), _voter(message, part))
+            return begin_asked(message, message.topics[0].partitions[0], version)
         case "EndQuorumEpoch":
-            part = message.topics[0].partitions[0]
-            successors = tuple(_key(one.candidate_id, one, "candidate") for one in part.preferred_candidates)
-            return EndQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), successors)
+            return end_asked(message, message.topics[0].partitions[0], version)
         case "Fetch":
             part = message.topics[0].partitions[0]
             position = FetchPosition(
@@ -150,26 +138,9 @@ def request_in_words_of_spec(api: str, version: int, message: Message) -> Quorum
             return None
 
 
-def _voter(message: Message, part: Message) -> ReplicaKey:
-    return NO_REPLICA if message.voter_id < 0 else _key(message.voter_id, part, "voter")
-
-
 def _key(number: int, part: Message, whose: str) -> ReplicaKey:
     told = getattr(part, f"{whose}_directory_id", None)
     return ReplicaKey(BrokerId(number), NO_DIRECTORY if told is None else DirectoryId(bytes(told)))
-
-
-def without_directories(request: QuorumRequest) -> QuorumRequest:
-    """A request among voters that know no directories: who sends one tells its own all the same."""
-    match request:
-        case VoteRequest():
-            return replace(request, replica=ReplicaKey(request.replica.id), voter=ReplicaKey(request.voter.id))
-        case BeginQuorumEpochRequest():
-            return replace(request, voter=ReplicaKey(request.voter.id))
-        case EndQuorumEpochRequest():
-            return replace(request, successors=tuple(ReplicaKey(one.id) for one in request.successors))
-        case QuorumFetchRequest():
-            return replace(request, replica=ReplicaKey(request.replica.id))
 
 
 def as_told(request: QuorumRequest, version: int) -> QuorumRequest:
@@ -214,15 +185,7 @@ def answer_in_words_of_spec(api: str, message: Message) -> QuorumAnswer:
     """An answer of a real voter. An error for the whole request counts as one for the partition."""
     if api == "Fetch":
         return _fetch_answer_in_words_of_spec(message)
-    part = message.topics[0].partitions[0]
-    error, epoch, leader = Error(part.error_code), Epoch(part.leader_epoch), BrokerId(part.leader_id)
-    match api:
-        case "Vote":
-            return VoteResponse(error, epoch, leader, part.vote_granted)
-        case "BeginQuorumEpoch":
-            return BeginQuorumEpochResponse(error, epoch, leader)
-        case _:
-            return EndQuorumEpochResponse(error, epoch, leader)
+    return votes_answer(api, message.topics[0].partitions[0])
 
 
 def _fetch_answer_in_words_of_spec(message: Message) -> QuorumFetchResponse:
@@ -231,11 +194,8 @@ def _fetch_answer_in_words_of_spec(message: Message) -> QuorumFetchResponse:
     epoch, leader_id = Epoch(leader.leader_epoch), BrokerId(leader.leader_id)
     if error != Error.NONE:
         return QuorumFetchResponse(error, epoch, leader_id)
-    diverging = UNDEFINED_EPOCH_END
-    if part.diverging_epoch is not None and part.diverging_epoch.epoch >= 0:
-        diverging = EpochEndOffset(Epoch(part.diverging_epoch.epoch), Offset(part.diverging_epoch.end_offset))
     records = tuple(record_epochs(bytes(part.records or b"")))
-    return QuorumFetchResponse(error, epoch, leader_id, records, Offset(part.high_watermark), diverging)
+    return QuorumFetchResponse(error, epoch, leader_id, records, Offset(part.high_watermark), diverging_in(part))
 
 
 def record_epochs(batches: bytes) -> list[Record]:

@@ -8,14 +8,8 @@ from collections.abc import Callable
 from kspec.impl.broker.administered import MetadataObserver
 from kspec.impl.broker.calls import Call, DelayedOperation, Effect, not_again
 from kspec.impl.controller.core import ControllerCore
-from kspec.impl.controller.quorum.messages import (
-    FIRST_BY_ID,
-    METADATA_TOPIC_ID,
-    MOST_BYTES,
-    fetch_asked,
-    key_of,
-    leaders_endpoint,
-)
+from kspec.impl.controller.quorum.messages import FIRST_BY_ID, METADATA_TOPIC_ID, MOST_BYTES, fetch_asked, leaders_endpoint
+from kspec.impl.wire.quorum import key_of
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.topics.names import CLUSTER_METADATA, check_metadata_partition
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from kspec.impl.broker.calls import Call, Effect
 from kspec.impl.controller.core import ControllerCore
-from kspec.impl.controller.quorum.messages import endpoints_in, key_of
+from kspec.impl.controller.quorum.messages import endpoints_in
 from kspec.impl.metadata.voters import Endpoint
+from kspec.impl.wire.quorum import key_of
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.quorum.voter_changes import AddVoterRequest
 from kspec.spec.quorum.refusals import check_changed_voter, check_leader_epoch

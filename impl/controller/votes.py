@@ -4,14 +4,8 @@ from collections.abc import Callable
 
 from kspec.impl.broker.calls import Call, Effect
 from kspec.impl.controller.core import ControllerCore
-from kspec.impl.controller.quorum.messages import (
-    as_answered,
-    begin_asked,
-    end_asked,
-    endpoints_in,
-    only_partition,
-    vote_asked,
-)
+from kspec.impl.controller.quorum.messages import as_answered, endpoints_in, only_partition
+from kspec.impl.wire.quorum import begin_asked, end_asked, vote_asked
 from kspec.impl.wire.values import Message
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.refusals import check_quorum_request, check_voters_request

@@ -20,6 +20,7 @@ KNOWN = {
     "impl/controller/core.py _replay": "whether the image begins before the files do, and so with their snapshot",
     "impl/controller/quorum/messages.py _batches": "whether the batches of an answer lie side by side",
     "impl/controller/quorum/messages.py _fetch_answer": "which fields are there",
+    "impl/wire/quorum.py diverging_in": "whether the field is there",
     "impl/controller/quorum/voting.py _follow_up": "whether somebody is to be told of a change that `spec` has decided",
     "impl/server/controller.py _decides_in": "an answer that was decided in an epoch in which another controller decides",
     "impl/controller/votes.py _is_present": "whether a leader's address is heard of, which is told with its request",
@@ -80,7 +81,7 @@ WORDS_OF_CHANGES = (
 
 CHOSEN = {
     "impl/broker/pending.py fail KAFKA_STORAGE_ERROR": "the files could not be written: no rule sees them",
-    "impl/controller/quorum/messages.py _error UNKNOWN_SERVER_ERROR": "an error that `spec` has no name for",
+    "impl/wire/quorum.py error_of UNKNOWN_SERVER_ERROR": "an error that `spec` has no name for",
     "impl/controller/quorum/voter_changes.py error_of NETWORK_EXCEPTION": "a connection that was lost has no answer",
     "impl/controller/quorum/voting.py _follow_up NOT_LEADER_OR_FOLLOWER": "who waits at one that leads no more",
     **{f"impl/controller/voter_changes.py _said {error}": "its words" for error in WORDS_OF_CHANGES},

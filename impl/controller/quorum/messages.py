@@ -5,18 +5,18 @@ With `kraft.version` 0 voters are named by their ids: the settings, which name t
 
 import struct
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kspec.impl.metadata.voters import Endpoint, VotersFound, voters_in
 from kspec.impl.records.batch import BatchHeader, InvalidBatchError, headers, is_intact
 from kspec.impl.records.record import RecordError
+from kspec.impl.wire.quorum import FIRST_WITH_PRE_VOTE, diverging_in, error_of, key_of, votes_answer
 from kspec.impl.wire.values import DecodeError, Message
 from kspec.spec.controller.topics.names import CLUSTER_METADATA
 from kspec.spec.log.batch import Batch, Batches
 from kspec.spec.messages.fetch import FetchPosition
-from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
+from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.messages.quorum.voters import VoterSetEntry
@@ -25,12 +25,8 @@ from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.values import (
     NO_DIRECTORY,
     NO_EPOCH,
-    NO_REPLICA,
-    UNDEFINED_EPOCH_END,
     BrokerId,
-    DirectoryId,
     Epoch,
-    EpochEndOffset,
     Error,
     Offset,
     ReplicaKey,
@@ -48,17 +44,8 @@ FIRST_BY_ID = 13
 FIRST_WITH_STATE = 15
 """The version of Fetch from which the fetcher is named with its epoch."""
 
-FIRST_WITH_PRE_VOTE = 2
-"""The version of Vote that may ask before an election."""
-
-FIRST_WITH_DIRECTORIES = 1
-"""The version of Vote from which voters are named with their directories."""
-
 FIRST_FETCH_WITH_DIRECTORY = 17
 """The version of Fetch from which the fetcher is named with its directory."""
-
-FIRST_WITH_CANDIDATES = 1
-"""The version of EndQuorumEpoch from which successors are named with their directories."""
 
 
 class OutgoingAsk(NamedTuple):
@@ -163,66 +150,6 @@ def only_partition(message: Message) -> Message | None:
     return part if topic.topic_name == CLUSTER_METADATA and part.partition_index == 0 else None
 
 
-def vote_asked(message: Message, part: Message, version: int) -> VoteRequest:
-    """A Vote request in words of `spec`."""
-    return VoteRequest(
-        Epoch(part.replica_epoch),
-        key_of(part.replica_id, part.replica_directory_id if version >= FIRST_WITH_DIRECTORIES else NO_DIRECTORY),
-        Epoch(part.last_offset_epoch),
-        Offset(part.last_offset),
-        _voter(message, part, version),
-        version >= FIRST_WITH_PRE_VOTE and part.pre_vote,
-    )
-
-
-def begin_asked(message: Message, part: Message, version: int) -> BeginQuorumEpochRequest:
-    """A BeginQuorumEpoch request in words of `spec`."""
-    return BeginQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), _voter(message, part, version))
-
-
-def end_asked(message: Message, part: Message, version: int) -> EndQuorumEpochRequest:
-    """An EndQuorumEpoch request in words of `spec`."""
-    if version >= FIRST_WITH_CANDIDATES:
-        successors = tuple(key_of(one.candidate_id, one.candidate_directory_id) for one in part.preferred_candidates)
-    else:
-        successors = tuple(key_of(one, NO_DIRECTORY) for one in part.preferred_successors)
-    return EndQuorumEpochRequest(Epoch(part.leader_epoch), BrokerId(part.leader_id), successors)
-
-
-AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
-
-
-def by_ids(request: AnyRequest) -> AnyRequest:
-    """A request that names servers only: with `kraft.version` 0 whatever directory a sender names does not count."""
-    match request:
-        case VoteRequest():
-            return replace(request, replica=_server(request.replica), voter=_server(request.voter))
-        case BeginQuorumEpochRequest():
-            return replace(request, voter=_server(request.voter))
-        case EndQuorumEpochRequest():
-            return replace(request, successors=tuple(map(_server, request.successors)))
-        case QuorumFetchRequest():
-            return replace(request, replica=_server(request.replica))
-        case _:
-            raise AssertionError(f"{request} is no request of the quorum")
-
-
-def _server(replica: ReplicaKey) -> ReplicaKey:
-    return ReplicaKey(replica.id)
-
-
-def key_of(node: int, directory: bytes) -> ReplicaKey:
-    """A replica by what a message says of it."""
-    return ReplicaKey(BrokerId(node), DirectoryId(bytes(directory)))
-
-
-def _voter(message: Message, part: Message, version: int) -> ReplicaKey:
-    """The voter that is asked, as far as the request says it: since version 1."""
-    if version < FIRST_WITH_DIRECTORIES or message.voter_id < 0:
-        return NO_REPLICA
-    return key_of(message.voter_id, part.voter_directory_id)
-
-
 def fetch_asked(message: Message, part: Message, version: int) -> QuorumFetchRequest:
     """A Fetch request in words of `spec`. One that does not say how far its sender knows the log to be committed, knows it
     up to where it fetches.
@@ -261,27 +188,18 @@ def answer_taken(api: str, message: Message, fetch_offset: Offset) -> QuorumAnsw
     part = only_partition(message) if not message.error_code else None
     if part is None:
         return None
-    error, epoch, leader = _error(part.error_code), Epoch(part.leader_epoch), BrokerId(part.leader_id)
-    match api:
-        case "Vote":
-            return VoteResponse(error, epoch, leader, part.vote_granted)
-        case "BeginQuorumEpoch":
-            return BeginQuorumEpochResponse(error, epoch, leader)
-        case _:
-            return EndQuorumEpochResponse(error, epoch, leader)
+    return votes_answer(api, part)
 
 
 def _fetch_answer(message: Message, fetch_offset: Offset) -> QuorumFetchResponse | None:
     if message.error_code or len(message.responses) != 1 or len(message.responses[0].partitions) != 1:
         return None
     (part,) = message.responses[0].partitions
-    error, leader = _error(part.error_code), part.current_leader
+    error, leader = error_of(part.error_code), part.current_leader
     epoch, leader_id = Epoch(leader.leader_epoch), BrokerId(leader.leader_id)
     if error != Error.NONE:
         return QuorumFetchResponse(error, epoch, leader_id)
-    diverging, snapshot = UNDEFINED_EPOCH_END, NO_SNAPSHOT
-    if part.diverging_epoch is not None and part.diverging_epoch.end_offset >= 0:
-        diverging = EpochEndOffset(Epoch(part.diverging_epoch.epoch), Offset(part.diverging_epoch.end_offset))
+    diverging, snapshot = diverging_in(part), NO_SNAPSHOT
     if part.snapshot_id is not None and part.snapshot_id.end_offset >= 0:
         snapshot = SnapshotId(Offset(part.snapshot_id.end_offset), Epoch(part.snapshot_id.epoch))
     batches = _batches(memoryview(part.records or b""), fetch_offset)
@@ -323,10 +241,3 @@ def _batches(records: memoryview, offset: Offset) -> tuple[Batch, ...] | None:
 def _with_bytes(header: BatchHeader, records: memoryview) -> Batch:
     content = bytes(records[header.position : header.position + header.size])
     return Batch(header.last_offset_delta + 1, header.leader_epoch, content)
-
-
-def _error(code: int) -> Error:
-    return Error(code) if code in KNOWN else Error.UNKNOWN_SERVER_ERROR
-
-
-KNOWN = frozenset(error.value for error in Error)

@@ -13,14 +13,7 @@ from typing import TypeVar, assert_never
 from kspec.impl.broker.calls import Ask, ChannelKey, Effect, EndOnError
 from kspec.impl.broker.timers import Timer, Timers
 from kspec.impl.controller.quorum.handlers import Given, QuorumListener, VoterHandler
-from kspec.impl.controller.quorum.messages import (
-    OutgoingAsk,
-    answer_taken,
-    as_sent,
-    by_ids,
-    piece_asked,
-    voters_among,
-)
+from kspec.impl.controller.quorum.messages import OutgoingAsk, answer_taken, as_sent, piece_asked, voters_among
 from kspec.impl.controller.quorum.voter_changes import ChangeEnded, ChangeRequest, VoterChanges, level_of
 from kspec.impl.controller.quorum.voter_sets import KnownVoterSets
 from kspec.impl.metadata.active import StepRecorder
@@ -28,6 +21,7 @@ from kspec.impl.metadata.log import MetadataLog
 from kspec.impl.metadata.snapshots import voters_of_snapshot
 from kspec.impl.metadata.voters import RECONFIGURABLE, Endpoint, KnownVoters, VotersFound
 from kspec.impl.storage import StorageError
+from kspec.impl.wire.quorum import by_ids
 from kspec.impl.wire.values import Message
 from kspec.spec.log.batch import Batch, Batches
 from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog

@@ -9,8 +9,8 @@ from kspec.conformance.quorum.translation import (
     as_told,
     on_the_wire,
     request_in_words_of_spec,
-    without_directories,
 )
+from kspec.impl.wire.quorum import by_ids
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
@@ -63,7 +63,7 @@ def test_requests_and_answers_come_back_as_they_were(kafka: str) -> None:
 
 
 def test_voters_of_the_configuration_have_no_directories() -> None:
-    told = [without_directories(request) for request in REQUESTS]
+    told = [by_ids(request) for request in REQUESTS]
     assert "directory=b'\\x07" in str(REQUESTS)
     assert "directory=b'\\x07" not in str(told)
     assert told[:4] == REQUESTS[:4]
