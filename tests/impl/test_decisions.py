@@ -82,7 +82,7 @@ WORDS_OF_CHANGES = (
 CHOSEN = {
     "impl/broker/pending.py fail KAFKA_STORAGE_ERROR": "the files could not be written: no rule sees them",
     "impl/wire/quorum.py error_of UNKNOWN_SERVER_ERROR": "an error that `spec` has no name for",
-    "impl/controller/quorum/voter_changes.py error_of NETWORK_EXCEPTION": "a connection that was lost has no answer",
+    "impl/controller/quorum/voter_changes.py _error_in NETWORK_EXCEPTION": "a connection that was lost has no answer",
     "impl/controller/quorum/voting.py _follow_up NOT_LEADER_OR_FOLLOWER": "who waits at one that leads no more",
     **{f"impl/controller/voter_changes.py _said {error}": "its words" for error in WORDS_OF_CHANGES},
     "impl/controller/quorum/messages.py answer_taken UNSUPPORTED_VERSION": "what a channel says of an older release",

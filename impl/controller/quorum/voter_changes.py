@@ -6,6 +6,7 @@ from typing import TypeVar
 from kspec.impl.broker.calls import Ask, ChannelKey, Effect
 from kspec.impl.broker.timers import Timer, Timers
 from kspec.impl.controller.quorum.handlers import StepTaker, VoterHandler
+from kspec.impl.wire.quorum import error_of
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.rules.features import KRAFT_VERSION, FeatureLevel, FeatureRange, supports
 from kspec.spec.log.epoch_log import EpochLog
@@ -84,14 +85,15 @@ class VoterChanges:
                 return []
             ranges = () if answer is None else answer.supported_features or ()
             known = tuple(FeatureRange(one.name, one.min_version, one.max_version) for one in ranges)
-            return self._take(on_versions, now, error_of(answer is not None), supports(known, level), now.monotonic)
+            return self._take(on_versions, now, _error_in(answer), supports(known, level), now.monotonic)
 
-        return Ask(ChannelKey(voter.id, "versions"), "ApiVersions", Message(), take, self.timeout_ms)
+        message = Message(client_software_name="kspec", client_software_version="1")
+        return Ask(ChannelKey(voter.id, "versions"), "ApiVersions", message, take, self.timeout_ms)
 
 
-def error_of(is_answered: bool) -> Error:
-    """The error of a request for versions. **Kafka:** `RaftUtil.errorResponse`, of a connection that is lost."""
-    return Error.NONE if is_answered else Error.NETWORK_EXCEPTION
+def _error_in(answer: Message | None) -> Error:
+    """The error of an answer with versions, or of a connection that is lost. **Kafka:** `RaftUtil.errorResponse`."""
+    return Error.NETWORK_EXCEPTION if answer is None else error_of(answer.error_code)
 
 
 def level_of(kraft_version: int) -> FeatureLevel:

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from kspec.impl.controller.quorum.voter_changes import VoterChanges, level_of
 from kspec.impl.metadata.election_file import QUORUM_STATE
 from kspec.impl.metadata.files import FOLDER
 from kspec.impl.wire.values import Message
@@ -250,3 +251,12 @@ def test_a_voter_that_moves_is_told() -> None:
     named["voter_directory_id"] = WIPED
     answer = cluster.peer(active).call("UpdateRaftVoter", 0, **fields, **named, k_raft_version_feature=versions)
     assert answer.error_code in (Error.VOTER_NOT_FOUND.value, Error.REQUEST_TIMED_OUT.value)
+
+
+def test_a_new_voter_is_asked_for_its_versions_by_a_name_that_kafka_takes() -> None:
+    """Kafka answers INVALID_REQUEST, and no features, to whoever names no software."""
+    cluster = ChangingControllers()
+    voter = cluster.elect().core.voter
+    asked = VoterChanges(voter._take).ask_for_versions(lambda: voter.state, voter.key, level_of(1))
+    assert asked.message.client_software_name
+    assert asked.message.client_software_version
