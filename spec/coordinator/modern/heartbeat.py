@@ -278,12 +278,15 @@ def _goal(
 ) -> Goal:
     """The goal of the member of a heartbeat: what was computed in this step, else what its instance has, if it has one.
 
-    A member that the group knows, and that joins again with an instance id that nobody has had, so has to give up all.
+    A member that the group knows, and that joins again with an instance id that nobody has had, so has to give up all. One
+    that takes the place of a static member gets nothing yet of what it had itself.
 
-    **Kafka:** `ConsumerGroup.targetAssignment` of a member and an instance, which asks the group as it was before.
+    **Kafka:** `ConsumerGroup.targetAssignment` of a member and an instance, and `currentPartitionEpoch`, which both ask the
+    group as it was before.
     """
     member = consumer_of(assigned, found.member_id) or found
-    goal = goal_of(coordinator.topics, assigned, member)
+    owned_by_any = frozenset(one.place for one in before.owners)
+    goal = goal_of(coordinator.topics, assigned, member)._replace(owned_by_any=owned_by_any)
     is_computed = assigned.assignment_epoch != updated.assignment_epoch
     is_new_instance = member.instance_id is not None and static_consumer(before, member.instance_id) is None
     return goal._replace(target=frozenset()) if is_new_instance and not is_computed else goal

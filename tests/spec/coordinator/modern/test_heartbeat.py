@@ -564,6 +564,19 @@ def test_a_member_that_gets_an_instance_has_no_target_at_first(release: str) -> 
     assert driver.beat("m2", 2, "", instance_id="i").assignment == held("a:3,4")
 
 
+def test_a_member_that_takes_a_static_place_has_to_wait_for_what_was_its_own() -> None:
+    driver = ConsumerDriver(known=T)
+    driver.come("m1", "a", instance_id="i")
+    driver.come("m2", "a")
+    driver.beat("m1", 1, "a:0,1,2", instance_id="i")
+    assert driver.beat("m2", 2).assignment == held("a:3,4,5")
+    driver.go("m1", -2, instance_id="i")
+    driver.beat("m2", 2, "a:3,4,5", rebalance_timeout_ms=1, topics=frozenset({"none"}))
+    assert driver.come("m2", "a", instance_id="i").assignment == held("a:0,1,2"), "and not the rest, which is its own"
+    assert driver.consumer("m2").state == MemberState.UNRELEASED_PARTITIONS
+    assert driver.beat("m2", 3, instance_id="i").assignment == held("a:0,1,2,3,4,5")
+
+
 def test_a_member_that_has_its_target_keeps_it_when_it_gets_an_instance() -> None:
     driver = two_members()
     assert driver.come("m1", "a", instance_id="i").assignment == held("a:0,1,2")
