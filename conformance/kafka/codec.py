@@ -27,7 +27,7 @@ FRAME_VERSION = 1
 CONTROL = 0x20
 """The attribute of a control batch. Kafka: `DefaultRecordBatch.CONTROL_FLAG_MASK`."""
 
-LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 2, 3, 4
+LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2, 3, 4, 5, 6
 """Kinds of control records. Kafka: `ControlRecordType`."""
 
 
@@ -192,10 +192,9 @@ class Codec:
         """One batch of records of the metadata log, given as their values."""
         return new_batch([(now_ms, None, value) for value in values], base_offset=base_offset, leader_epoch=epoch)
 
-    def control_batch(self, base_offset: int, epoch: int, now_ms: int, kind: int, value: bytes) -> bytes:
-        """A batch with one control record. Kafka: `MemoryRecords.writeLeaderChangeMessage`."""
-        key = struct.pack(">hh", 0, kind)
-        records = [(now_ms, key, value)]
+    def control_batch(self, base_offset: int, epoch: int, now_ms: int, *told: tuple[int, bytes]) -> bytes:
+        """A batch of control records, each with its kind and its value. Kafka: `MemoryRecords.writeLeaderChangeMessage`."""
+        records = [(now_ms, struct.pack(">hh", 0, kind), value) for kind, value in told]
         return new_batch(records, base_offset=base_offset, leader_epoch=epoch, attributes=CONTROL)
 
 

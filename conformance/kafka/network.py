@@ -105,12 +105,13 @@ class NodeStandIn:
 
 
 def api_versions(codec: Codec) -> Message:
-    """The answer of a listener to ApiVersions: all APIs of the release, in all versions."""
+    """The answer of a listener to ApiVersions: all APIs of the release, in all versions, and both versions of KRaft."""
     keys = [
         Message(api_key=key, min_version=codec.versions(api).first, max_version=codec.versions(api).last)
         for api, key in sorted(codec.apis.items(), key=lambda item: item[1])
     ]
-    return Message(error_code=0, api_keys=keys)
+    features = [Message(name="kraft.version", min_version=0, max_version=1)]
+    return Message(error_code=0, api_keys=keys, supported_features=features)
 
 
 class NodeConnection:

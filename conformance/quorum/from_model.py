@@ -11,7 +11,17 @@ from typing import Any
 
 from kspec.conformance.kafka.run_files import run_in
 from kspec.conformance.quorum.controller import REAL
-from kspec.conformance.quorum.moves import Append, LoseDisk, QuorumMove, Restart, TimeOut, VoterExchange, VoterRequestKind
+from kspec.conformance.quorum.moves import (
+    AddVoter,
+    Append,
+    LoseDisk,
+    QuorumMove,
+    RemoveVoter,
+    Restart,
+    TimeOut,
+    VoterExchange,
+    VoterRequestKind,
+)
 from kspec.conformance.quorum.runs import QuorumRun
 from kspec.conformance.quorum.voters import VOTERS, first_voters, take
 from kspec.model_check.engines.simulation.walks import trace_of, walks
@@ -43,21 +53,28 @@ WEIGHT = 2
 
 UNANSWERED = "Unanswered"
 
+CHANGE_BOUNDS: Mapping[str, Any] = {**WALK_BOUNDS, "without_directories": False, "voter_changes": 2}
+"""Those of walks in which voters are removed and added again (`kraft.version` 1)."""
+
+CHANGE_WEIGHTS: Mapping[str, int] = {"RemoveVoter": 8, "AddVoter": 60}
+
 
 def walk(seed: int, rules: QuorumProtocol, bounds: Mapping[str, Any] = WALK_BOUNDS) -> QuorumRun:
     """A random walk of the model. Its real voter is 1, 2 or 3, by the seed."""
     model = MODELS[MODEL].build({**bounds, "release": rules.name, "mutant": None})
-    weights = {action.name: WALK_WEIGHTS.get(action.name, WEIGHT) for action in model.actions}
+    weights = {action.name: {**WALK_WEIGHTS, **CHANGE_WEIGHTS}.get(action.name, WEIGHT) for action in model.actions}
     weights |= {name: 1 for name in weights if name.endswith(UNANSWERED)}
     (found,) = walks(model, [], seed, [0], WALK_STEPS, weights)
     taken = [(step.action.name, step.action.args) for step in trace_of(model, found.actions) if step.action is not None]
-    run = run_of_actions(f"seed:{seed}", taken, BrokerId(1 + seed % len(VOTERS)))
+    name = f"seed:{seed}" if bounds is WALK_BOUNDS else f"changes:{seed}"
+    run = run_of_actions(name, taken, BrokerId(1 + seed % len(VOTERS)))
+    run = run._replace(changes_voters=bool(bounds.get("voter_changes")))
     return run._replace(steps=tuple(_telling_steps(run, rules)))
 
 
 def _telling_steps(run: QuorumRun, rules: QuorumProtocol) -> Iterator[QuorumMove]:
     """The steps that change something, and requests to the real voter."""
-    voters = first_voters(rules)
+    voters = first_voters(rules, voters_in_log=run.changes_voters)
     for step in run.steps:
         taken = take(voters, step)
         is_told = isinstance(step, VoterExchange) and step.asked == REAL
@@ -74,9 +91,13 @@ def read_run(path: Path, real: int) -> QuorumRun:
 def run_of_actions(name: str, actions: Iterable[tuple[str, Mapping[str, Any]]], real: BrokerId) -> QuorumRun:
     """The run of these actions, up to the first that is not replayed; the real one changes names with 1."""
     steps: list[QuorumMove] = []
+    changes_voters = False
     for action, args in actions:
-        named = {key: _renamed(BrokerId(value), real) for key, value in args.items() if key in ("server", "asked")}
+        named = {key: _renamed(BrokerId(value), real) for key, value in args.items() if key in ("server", "asked", "voter")}
+        if action == "VoterChangeTimesOut":  # an operator who waits longer sees the same
+            continue
         move = _move_of(action, named)
+        changes_voters |= isinstance(move, AddVoter | RemoveVoter)
         if move is None:
             break
         if not (isinstance(move, Append) and move.server == REAL):
@@ -84,7 +105,7 @@ def run_of_actions(name: str, actions: Iterable[tuple[str, Mapping[str, Any]]], 
     words = (
         f"a run of model {MODEL}, in which 1 and {real} have changed names" if real != REAL else f"a run of model {MODEL}"
     )
-    return QuorumRun(name, words, "", tuple(steps), lambda states: True, is_free=True)
+    return QuorumRun(name, words, "", tuple(steps), lambda states: True, is_free=True, changes_voters=changes_voters)
 
 
 def _renamed(one: BrokerId, real: BrokerId) -> BrokerId:
@@ -107,5 +128,9 @@ def _move_of(action: str, args: Mapping[str, BrokerId]) -> QuorumMove | None:
             return LoseDisk(args["server"])
         case "Append":
             return Append(args["server"])
+        case "AddVoter":
+            return AddVoter(args["server"], args["voter"])
+        case "RemoveVoter":
+            return RemoveVoter(args["server"], args["voter"])
         case _:
             return None

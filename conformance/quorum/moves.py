@@ -43,6 +43,13 @@ class AnswerArrival(NamedTuple):
     asked: BrokerId
 
 
+class AddVoter(NamedTuple):
+    """An operator asks a leader to add a voter (KIP-853); the voter tells its versions at once."""
+
+    asked: BrokerId
+    voter: BrokerId
+
+
 class RemoveVoter(NamedTuple):
     """An operator asks a leader to remove a voter (KIP-853)."""
 
@@ -83,6 +90,15 @@ class Tell(NamedTuple):
 
 
 QuorumMove: TypeAlias = (
-    TimeOut | VoterExchange | AnswerArrival | RemoveVoter | VoterChangeTimesOut | Restart | LoseDisk | Append | Tell
+    TimeOut
+    | VoterExchange
+    | AnswerArrival
+    | AddVoter
+    | RemoveVoter
+    | VoterChangeTimesOut
+    | Restart
+    | LoseDisk
+    | Append
+    | Tell
 )
 """A step of a run."""

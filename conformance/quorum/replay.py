@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from kspec.conformance.kafka.codec import LEADER_CHANGE, Codec
+from kspec.conformance.kafka.codec import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE, Codec
 from kspec.conformance.kafka.jars import Jars
 from kspec.conformance.kafka.network import ArrivedRequest, NodeConnection
 from kspec.conformance.quorum.controller import ELECTION_MS, FETCH_MS, REAL, ObservedVoter, RealVoter
 from kspec.conformance.quorum.moves import (
+    AddVoter,
     AnswerArrival,
     LoseDisk,
     QuorumMove,
@@ -24,10 +25,12 @@ from kspec.conformance.quorum.moves import (
 from kspec.conformance.quorum.playing import NothingAskedError, PlayedVoter
 from kspec.conformance.quorum.runs import QuorumRun, in_words, move_in_words
 from kspec.conformance.quorum.translation import (
+    addition_on_the_wire,
     answer_in_words_of_spec,
     answer_on_the_wire,
     on_the_wire,
     removal_on_the_wire,
+    voters_on_the_wire,
 )
 from kspec.conformance.quorum.voters import (
     APPENDED,
@@ -61,6 +64,10 @@ SETTLE_SECONDS = 10.0
 POLL_SECONDS = 0.02
 METADATA_VERSION = 20
 """The metadata version in the records of played leaders: without one a real voter ends. 20 is `3.8-IV0`, which all have."""
+
+
+FIRST_VOTERS = 2
+"""The place of the voters in the batch of the first leader, behind its leader change and the version of KRaft."""
 
 
 class QuorumDeparture(NamedTuple):
@@ -178,10 +185,11 @@ class QuorumReplay:
                 place = next(place for place, (whose, _) in enumerate(self._late) if whose == asked)
                 self._answer(self._late.pop(place)[1], taken)
                 words = in_words(taken.answer)
+            case AddVoter(asked, voter) if asked == REAL_ID:
+                listener = self._played[voter].listener.port if voter in self._played else self._real.port
+                await self._ask_as_operator("AddRaftVoter", addition_on_the_wire(self._voters.key(voter), listener))
             case RemoveVoter(asked, voter) if asked == REAL_ID:
-                message = removal_on_the_wire(self._voters.key(voter))
-                version = self._codec.versions("RemoveRaftVoter").last
-                self._operator = (await self._connected(operator=True)).send("RemoveRaftVoter", version, message)
+                await self._ask_as_operator("RemoveRaftVoter", removal_on_the_wire(self._voters.key(voter)))
             case VoterExchange(asked=asked) | Tell(asked=asked) if asked == REAL_ID:
                 assert taken.request is not None
                 words = in_words(await self._ask_real(taken.request, taken))
@@ -196,6 +204,10 @@ class QuorumReplay:
             words = f"{words}; {answered}" if words else answered
         await self._settle(seconds)
         return (f": {words}" if words else "") + self._seen()
+
+    async def _ask_as_operator(self, api: str, message: Message) -> None:
+        connection = await self._connected(operator=True)
+        self._operator = connection.send(api, self._codec.versions(api).last, message)
 
     async def _answer_to_operator(self, expected: Error) -> str:
         """The operator's answer, held against the specification's; a change that takes too long has the time for that."""
@@ -387,22 +399,35 @@ class QuorumReplay:
             assert isinstance(record, Record)
             at = (Offset(base + place), record.leader_epoch)
             if at not in self._bytes:
-                self._bytes[at] = self._new_batch(*at, answer.leader, appended=record.value == APPENDED)
+                self._bytes[at] = self._new_batch(*at, answer.leader, is_appended=record.value == APPENDED)
             found.append(self._bytes[at])
             place += int.from_bytes(self._bytes[at][23:27], "big") + 1  # the last offset's delta
         return b"".join(found)
 
-    def _new_batch(self, offset: Offset, epoch: Epoch, leader: BrokerId, *, appended: bool) -> bytes:
+    def _new_batch(self, offset: Offset, epoch: Epoch, leader: BrokerId, *, is_appended: bool) -> bytes:
         now = int(time.time() * 1000)
-        if appended:
+        if is_appended:
             version = Message(name="metadata.version", feature_level=METADATA_VERSION)
             return self._codec.metadata_batch(
                 offset, epoch, now, [self._codec.metadata_record("FeatureLevelRecord", version)]
             )
+        in_log = self._voters.of(leader).replica.voter_sets[1:]
+        if any(entry.offset == offset for entry in in_log):
+            return self._codec.control_batch(offset, epoch, now, self._voters_at(leader, offset))
         voters = [Message(voter_id=one) for one in VOTERS]
         told = Message(version=0, leader_id=leader, voters=voters, granting_voters=voters)
-        value = self._codec.write("LeaderChangeMessage", 0, told)
-        return self._codec.control_batch(offset, epoch, now, LEADER_CHANGE, value)
+        change = (LEADER_CHANGE, self._codec.write("LeaderChangeMessage", 0, told))
+        last = Offset(offset + FIRST_VOTERS)
+        if not in_log or in_log[0].offset != last:
+            return self._codec.control_batch(offset, epoch, now, change)
+        level = self._codec.write("KRaftVersionRecord", 0, Message(version=0, k_raft_version=1))
+        return self._codec.control_batch(offset, epoch, now, change, (KRAFT_VERSION, level), self._voters_at(leader, last))
+
+    def _voters_at(self, leader: BrokerId, offset: Offset) -> tuple[int, bytes]:
+        """The record of the voters at an offset of a played leader's log."""
+        entry = next(one for one in self._voters.of(leader).replica.voter_sets if one.offset == offset)
+        ports = {REAL_ID: self._real.port, **{one: played.listener.port for one, played in self._played.items()}}
+        return KRAFT_VOTERS, self._codec.write("VotersRecord", 0, voters_on_the_wire(entry.voters, ports))
 
 
 def _plain(answer: QuorumFetchResponse) -> QuorumFetchResponse:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kspec.conformance.quorum.controller import REQUEST_MS
 from kspec.conformance.quorum.moves import (
+    AddVoter,
     AnswerArrival,
     Append,
     LoseDisk,
@@ -71,6 +72,8 @@ def move_in_words(move: QuorumMove) -> str:
             return f"{server} asks {asked}: {kind.value}{_fate_in_words(move)}"
         case AnswerArrival(server, asked):
             return f"the answer of {asked} arrives at {server}"
+        case AddVoter(asked, voter):
+            return f"an operator asks {asked} to add voter {voter}"
         case RemoveVoter(asked, voter):
             return f"an operator asks {asked} to remove voter {voter}"
         case VoterChangeTimesOut(server):

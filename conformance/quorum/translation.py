@@ -4,10 +4,11 @@ Directories are told where a version has a field for them. The voters of `contro
 (`impl.wire.quorum.by_ids`).
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kspec.conformance.kafka.codec import Codec, batches_in
-from kspec.conformance.kafka.process import CLUSTER_ID
+from kspec.conformance.kafka.process import CLUSTER_ID, HOST
 from kspec.impl.wire.quorum import begin_asked, diverging_in, end_asked, vote_asked, votes_answer
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.fetch import FetchPosition
@@ -15,6 +16,7 @@ from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochReques
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
+from kspec.spec.messages.quorum.voters import VoterSet
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.requests import QuorumRequest
 from kspec.spec.values import (
@@ -33,6 +35,8 @@ from kspec.spec.values import (
 TOPIC = "__cluster_metadata"
 TOPIC_ID = bytes(15) + b"\1"
 FETCH_BYTES = 1 << 22
+LISTENER = "CONTROLLER"
+OPERATOR_MS = 60_000
 TELLS_HIGH_WATERMARK = 18
 """The first version of Fetch in which a follower tells its high watermark."""
 
@@ -114,6 +118,33 @@ def _fetch_on_the_wire(codec: Codec, request: QuorumFetchRequest, wait_ms: int) 
 def removal_on_the_wire(voter: ReplicaKey) -> Message:
     """An operator's request to remove a voter (RemoveRaftVoter)."""
     return Message(cluster_id=CLUSTER_ID, voter_id=voter.id, voter_directory_id=bytes(voter.directory))
+
+
+def addition_on_the_wire(voter: ReplicaKey, port: int) -> Message:
+    """An operator's request to add a voter (AddRaftVoter), which is reached at a port."""
+    listeners = [Message(name=LISTENER, host=HOST, port=port)]
+    return Message(
+        cluster_id=CLUSTER_ID,
+        timeout_ms=OPERATOR_MS,
+        voter_id=voter.id,
+        voter_directory_id=bytes(voter.directory),
+        listeners=listeners,
+        ack_when_committed=True,
+    )
+
+
+def voters_on_the_wire(voters: VoterSet, ports: Mapping[BrokerId, int]) -> Message:
+    """A record of the voters (VotersRecord), each at its port."""
+    told = [
+        Message(
+            voter_id=one.id,
+            voter_directory_id=bytes(one.directory),
+            endpoints=[Message(name=LISTENER, host=HOST, port=ports[one.id])],
+            k_raft_version_feature=Message(min_supported_version=0, max_supported_version=1),
+        )
+        for one in sorted(voters)
+    ]
+    return Message(version=0, voters=told)
 
 
 def request_in_words_of_spec(api: str, version: int, message: Message) -> QuorumRequest | None:

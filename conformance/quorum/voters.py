@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kspec.conformance.quorum.moves import (
+    AddVoter,
     AnswerArrival,
     Append,
     LoseDisk,
@@ -23,14 +24,14 @@ from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
-from kspec.spec.messages.quorum.voter_changes import RemoveVoterRequest, VoterChangeResponse
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, VoterChangeResponse
 from kspec.spec.messages.quorum.voters import VoterSets
-from kspec.spec.quorum.effects import Halt, IllegalState, QuorumAnswer, VoterChangeEnded
+from kspec.spec.quorum.effects import Halt, IllegalState, QuorumAnswer, VersionsWanted, VoterChangeEnded
 from kspec.spec.quorum.elections import on_timeout
 from kspec.spec.quorum.leading import append, on_check_quorum
 from kspec.spec.quorum.messages import handle_answer, handle_request
 from kspec.spec.quorum.protocol import QuorumProtocol
-from kspec.spec.quorum.reconfiguration import handle_remove_voter, on_voter_change_timeout
+from kspec.spec.quorum.reconfiguration import handle_add_voter, handle_remove_voter, on_versions, on_voter_change_timeout
 from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, ElectionState, QuorumReplica, QuorumServer, QuorumSettings
 from kspec.spec.quorum.requests import QuorumRequest, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
@@ -172,6 +173,9 @@ def take(voters: Voters, move: QuorumMove) -> VotersStep | None:
             return _asked(voters, move)
         case AnswerArrival(server, asked):
             return _arrived(voters, server, asked)
+        case AddVoter(asked, voter):
+            addition = AddVoterRequest(voters.key(voter))
+            return _changed(voters, asked, lambda known, state: _added(known, state, addition))
         case RemoveVoter(asked, voter):
             removal = RemoveVoterRequest(voters.key(voter))
             return _changed(voters, asked, lambda known, state: handle_remove_voter(known, state, removal, NOW))
@@ -207,6 +211,13 @@ def _changed(
         return None
     step = change(voters.server(one), before.replica)
     return VotersStep(voters.replaced(one, _after(before, step)), changed=_to_operator(step))
+
+
+def _added(server: QuorumServer, state: QuorumReplica[RecordLog], request: AddVoterRequest) -> QuorumStep[RecordLog]:
+    asked = handle_add_voter(server, state, request, NOW)
+    if not any(isinstance(effect, VersionsWanted) for effect in asked.effects):
+        return asked
+    return on_versions(server, asked.state, Error.NONE, True, NOW)
 
 
 def _to_operator(step: QuorumStep[RecordLog]) -> VoterChangeResponse | None:

@@ -47,7 +47,7 @@ class WorldMetadataLog:
         voter = [Message(voter_id=CONTROLLER_NODE)]
         leader = Message(version=0, leader_id=CONTROLLER_NODE, voters=voter, granting_voters=voter)
         value = codec.write("LeaderChangeMessage", 0, leader)
-        self._add(codec.control_batch(0, CONTROLLER_EPOCH, _now(), LEADER_CHANGE, value), 1)
+        self._add(codec.control_batch(0, CONTROLLER_EPOCH, _now(), (LEADER_CHANGE, value)), 1)
         self.show()
 
     def append(self, records: Sequence[tuple[str, Message]]) -> int:

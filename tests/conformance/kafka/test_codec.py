@@ -51,7 +51,7 @@ def test_an_unknown_version_of_api_versions_is_read_without_fields(codec: Codec)
 def test_metadata_records_and_control_batches(codec: Codec) -> None:
     change = codec.metadata_record("PartitionChangeRecord", Message(topic_id=bytes(16), leader=2, isr=[1, 3]), 1)
     leader = codec.write("LeaderChangeMessage", 0, Message(leader_id=100))
-    log = codec.control_batch(0, 1, 0, LEADER_CHANGE, leader) + codec.metadata_batch(1, 1, 0, [change, change])
+    log = codec.control_batch(0, 1, 0, (LEADER_CHANGE, leader)) + codec.metadata_batch(1, 1, 0, [change, change])
     (one, two) = codec.metadata_in(log + b"cut off" * 3)
     assert (one.name, one.version, one.offset, two.offset) == ("PartitionChangeRecord", 1, 1, 2)
     assert (one.message.leader, one.message.isr, one.message.leader_recovery_state) == (2, [1, 3], -1)

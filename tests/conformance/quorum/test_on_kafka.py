@@ -93,10 +93,11 @@ def test_one_that_is_not_alone_loses_nothing_and_next_would_lose_nothing() -> No
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["seed", "changes"])
 @pytest.mark.parametrize("traces", marked([1, 10], nightly=[10]))
-def test_walks_of_the_model_are_followed(traces: int) -> None:
+def test_walks_of_the_model_are_followed(kind: str, traces: int) -> None:
     jars_or_skip(NEWEST)
-    done = kspec("seed:1", "--traces", str(traces), "--json")
+    done = kspec(f"{kind}:1", "--traces", str(traces), "--json")
     found = json.loads(done.output)
     assert (found["follow"], done.return_value) == (traces, 0)
     assert found["steps"] > 15 * traces

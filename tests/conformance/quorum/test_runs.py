@@ -6,17 +6,28 @@ from pathlib import Path
 import pytest
 
 from kspec.conformance.kafka.run_files import NoRunInFileError
-from kspec.conformance.quorum.from_model import read_run, run_of_actions, walk
-from kspec.conformance.quorum.moves import Append, LoseDisk, Restart, TimeOut, VoterExchange, VoterRequestKind
+from kspec.conformance.quorum.from_model import CHANGE_BOUNDS, read_run, run_of_actions, walk
+from kspec.conformance.quorum.moves import (
+    AddVoter,
+    Append,
+    LoseDisk,
+    RemoveVoter,
+    Restart,
+    TimeOut,
+    VoterExchange,
+    VoterRequestKind,
+)
 from kspec.conformance.quorum.named import CANDIDATES, NAMED, ONE, THREE, TWO, for_release
 from kspec.conformance.quorum.power import answers_before_flush
 from kspec.conformance.quorum.runs import move_in_words, states_in
 from kspec.conformance.quorum.voters import by_the_clock, first_voters, rules_of, take
 from kspec.model_check.models import MODELS
+from kspec.spec.messages.quorum.voter_changes import VoterChangeResponse
 from kspec.spec.quorum.effects import IllegalState
+from kspec.spec.quorum.replica import voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.releases.quorum import QUORUM_3_9, QUORUM_4_1, QUORUM_4_2, QUORUM_NEXT, QUORUM_RELEASES
-from kspec.spec.values import BrokerId
+from kspec.spec.values import BrokerId, Error
 
 HOLDS = {
     "kept-vote": ("4.0", "4.1", "4.2"),
@@ -130,8 +141,33 @@ def test_what_check_prints_is_a_run(tmp_path: Path) -> None:
 
 
 def test_every_action_of_the_model_that_is_not_replayed_is_known() -> None:
-    model = MODELS["quorum"].build({"restarts": 1, "power_losses": 1, "wipes": 1, "resignations": 1, "lost_answers": 1})
+    bounds = {"restarts": 1, "power_losses": 1, "wipes": 1, "resignations": 1, "lost_answers": 1, "voter_changes": 1}
+    model = MODELS["quorum"].build(bounds)
     names = {action.name for action in model.actions}
-    some = {"server": BrokerId(2), "asked": BrokerId(3)}
+    some = {"server": BrokerId(2), "asked": BrokerId(3), "voter": BrokerId(1)}
     left_out = {name for name in names if not run_of_actions("", [(name, some)], BrokerId(1)).steps}
-    assert left_out == {"Resign", "LosePower", "LosePowerWhileAppending", "LosePowerAfterAnswer"}
+    power = {"LosePower", "LosePowerWhileAppending", "LosePowerAfterAnswer"}
+    assert left_out == {"Resign", "VoterChangeTimesOut", *power}
+
+
+def test_walks_remove_voters_and_add_them_again() -> None:
+    rules = rules_of("4.4.0")
+    runs = [walk(seed, rules, CHANGE_BOUNDS) for seed in range(1, 7)]
+    assert all(run.changes_voters and len(states_in(run, rules)) == len(run.steps) + 1 for run in runs)
+    assert sum(isinstance(step, RemoveVoter) for run in runs for step in run.steps) >= 4
+
+
+def test_a_voter_that_has_caught_up_is_added_again() -> None:
+    exchanges = (VoterExchange(VoterRequestKind.FETCH, THREE, ONE),) * 2
+    leads = NAMED["removed-voter-answers"].steps
+    run = NAMED["removed-voter-answers"]._replace(steps=(*leads[:-1], *exchanges, AddVoter(ONE, THREE)))
+    states = states_in(run, QUORUM_4_2)
+    voters = [len(voters_of(state.of(ONE).replica)) for state in states]
+    assert (len(states), min(voters), voters[-1]) == (len(run.steps) + 1, 2, 3)
+    early = run._replace(steps=(*leads[:-1], AddVoter(ONE, THREE)))
+    answered = take(states_in(early, QUORUM_4_2)[-2], AddVoter(ONE, THREE))
+    assert answered is not None
+    assert answered.changed == VoterChangeResponse(Error.REQUEST_TIMED_OUT), "it has not caught up"
+    again = take(states[-1], AddVoter(ONE, THREE))
+    assert again is not None
+    assert again.changed == VoterChangeResponse(Error.REQUEST_TIMED_OUT), "the change before it is not committed"
