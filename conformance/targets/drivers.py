@@ -26,7 +26,7 @@ START_SECONDS = 180.0
 """An emergency stop, far away."""
 
 STOP_SECONDS = 30.0
-KAFKAS = (("4.4.0", "4.4"), ("3.9.2", "3.9"))
+KAFKAS = (("4.4.0", "4.4"), ("4.1.1", "4.1"), ("3.9.2", "3.9"))
 """The releases of Kafka that are looked for, each with the name of the rules that cases hold from."""
 
 

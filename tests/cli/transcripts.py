@@ -116,7 +116,7 @@ kspec cluster --log-dir DIR                   # three of them and a controller; 
 kspec cluster --story kip-101-loss --release 0.10   # real processes go through a study's run, and lose the record
 kspec simulate-cluster --story kip-101-loss   # the same in virtual time
 kspec simulate-cluster --seeds 100            # clusters in simulated time, with faults (simulated-clusters.md)
-kspec conformance run --bootstrap-server HOST:PORT   # 1982 cases for a broker; files: kspec conformance generate --out DIR
+kspec conformance run --bootstrap-server HOST:PORT   # 2015 cases for a broker; files: kspec conformance generate --out DIR
 kspec conformance run --level 1 --driver kafka:4.4.0  # a cluster under faults, through a driver: Kafka's, ours, or yours
 kspec world replay missed-epoch --kafka 4.4.0   # a run on a real broker of Apache Kafka: a record is lost (world.md)
 kspec world mirror second-copy-of-a-proposal   # a run on a real controller of Apache Kafka (mirror.md)

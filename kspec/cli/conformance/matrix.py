@@ -36,7 +36,7 @@ def matrix(folder: str, names: tuple[str, ...], timeout: float) -> int:
 
     A page is written as soon as its broker has run. Columns of brokers that are not run stay as they are in DIR.
 
-    These are looked for: Apache Kafka 4.4.0 and 3.9.2 (jars as for `kspec world`), this project's broker, kfake (Go),
+    These are looked for: Apache Kafka 4.4.0, 4.1.1 and 3.9.2 (jars as for `kspec world`), this project's broker, kfake (Go),
     librdkafka's mock cluster (confluent-kafka), noida-db and Tansu (programs on the path).
 
     Exit status: 0 the pages are written, whatever failed; 2 bad usage; 3 a broker does not start, or stops answering.

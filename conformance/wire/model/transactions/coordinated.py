@@ -36,7 +36,9 @@ from kspec.spec.values import (
 
 ResponseT = TypeVar("ResponseT")
 
-START = Instant(MonotonicMs(0), TimestampMs(0))
+DAY_MS = 86_400_000
+START = Instant(MonotonicMs(0), TimestampMs(DAY_MS))
+"""So late that a transaction that was never open, whose start is -1, is open for long, as it is on every real clock."""
 TRANSACTION = 1
 """The type of a coordinator's key. Kafka: `FindCoordinatorRequest.CoordinatorType`."""
 
