@@ -15,6 +15,7 @@ class KnownControllers:
 
     def __init__(self, places: Mapping[int, Place]) -> None:
         self._places = dict(places)
+        self._named = frozenset(one for one in places if one >= 0)  # a bootstrap server has no id yet
         self._order = sorted(places)
         self._turn = 0
         self._leader: int = NO_LEADER
@@ -38,9 +39,10 @@ class KnownControllers:
     def hear(self, leader: int, place: Place | None = None) -> None:
         """Somebody says who leads, and where that one is reached, or that he does not know it.
 
-        Controllers come and go (KIP-853), and settings may name none of those that there are.
+        Controllers come and go (KIP-853), and settings may name none of those that there are. One that they name is reached
+        where they say: behind a proxy, for instance.
         """
-        if place is not None and leader != NO_LEADER and self._places.get(leader) != place:
+        if place is not None and leader not in self._named | {NO_LEADER} and self._places.get(leader) != place:
             self._places[leader] = place
             self._order = sorted(self._places)
         if leader == NO_LEADER or leader not in self._places:

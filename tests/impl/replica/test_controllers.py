@@ -27,6 +27,18 @@ def test_controllers_are_asked_in_turn_until_one_names_the_leader() -> None:
     assert told == [102, 103, 101, 102]
 
 
+def test_a_controller_that_settings_name_is_reached_where_they_say_and_others_where_they_are() -> None:
+    known = KnownControllers({101: Place("proxy", 1), -2: Place("first", 2)})
+    known.hear(101, Place("itself", 9))
+    assert known.place == Place("proxy", 1)
+    known.hear(104, Place("d", 4))
+    assert (known.asked, known.place) == (104, Place("d", 4))
+    known.hear(104, Place("moved", 5))
+    assert known.place == Place("moved", 5)
+    known.hear(-1, Place("nobody", 6))
+    assert known.asked != 104
+
+
 def test_the_only_controller_is_asked_again() -> None:
     known = KnownControllers({100: Place("a", 1)})
     known.on_change = lambda: 1 / 0
