@@ -11,8 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from kspec.cli.main import cli
 from kspec.cli.terminal.output import Output, OutputFolder
 from kspec.model_check.core.exploration import Exploration, uninterrupted
 from kspec.model_check.models import MODELS
@@ -155,6 +157,18 @@ def test_a_pipe_that_is_closed_ends_quietly() -> None:
 
 
 OTHERS = [("study", "missed-epoch", "--quiet"), ("history", "--quiet")]
+
+
+def test_ctrl_c_while_the_command_line_is_read_prints_no_empty_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(click.Group, "make_context", stop)
+    with pytest.raises(click.Abort):
+        cli.main(["check"], standalone_mode=False)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.slow

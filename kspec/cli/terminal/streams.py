@@ -27,6 +27,8 @@ class Commands(click.Group):
             return super().make_context(*given, **more)
         except OSError as error:
             raise _ending(error) from error
+        except KeyboardInterrupt as stop:  # for which click would print an empty line
+            raise click.Abort from stop
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and make sure that all it prints is written."""
@@ -35,7 +37,7 @@ class Commands(click.Group):
             sys.stdout.flush()
         except OSError as error:
             raise _ending(error) from error
-        except KeyboardInterrupt as stop:  # for which click would print an empty line
+        except KeyboardInterrupt as stop:
             raise click.Abort from stop
         return status
 
