@@ -65,7 +65,10 @@ class QuorumVoter(NamedTuple):
 
 
 class AnswerOnItsWay(NamedTuple):
-    """An answer that a voter has sent to another, which has not heard it yet."""
+    """An answer that a voter has sent to another, which has not heard it yet.
+
+    **Leaves out:** a server that changes its role meanwhile forgets the request (`ForgetRequests`); no run has that.
+    """
 
     server: BrokerId
     asked: BrokerId
