@@ -1,6 +1,7 @@
 """Runs with a name: findings, and candidates that are refuted."""
 
 from kspec.conformance.quorum.moves import (
+    AddVoter,
     AnswerArrival,
     LoseDisk,
     QuorumMove,
@@ -14,12 +15,13 @@ from kspec.conformance.quorum.moves import (
 )
 from kspec.conformance.quorum.runs import QuorumRun
 from kspec.conformance.quorum.voters import VOTERS, Voters
+from kspec.spec.log.record_log import RecordLog
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest
 from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.quorum.effects import IllegalState
-from kspec.spec.quorum.replica import progress_of, voters_of
+from kspec.spec.quorum.replica import QuorumReplica, progress_of, voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
@@ -90,6 +92,17 @@ def leads_without_vote(states: tuple[Voters, ...]) -> bool:
     removed = replica.voter_sets[-1].offset
     is_removed = ONE not in ids_of(voters_of(replica)) and removed < replica.high_watermark
     return replica.role == VoterRole.LEADER and is_removed
+
+
+def added_though_behind(states: tuple[Voters, ...]) -> bool:
+    """Whether 3 was added to the voters, and that was committed, while it lacked records before that."""
+    return any(_is_behind(state.of(ONE).replica, state.key(THREE)) for state in states)
+
+
+def _is_behind(leader: QuorumReplica[RecordLog], voter: ReplicaKey) -> bool:
+    added = leader.voter_sets[-1].offset
+    is_added = 0 < added < leader.high_watermark and voter in voters_of(leader)
+    return is_added and leader.role == VoterRole.LEADER and progress_of(leader, voter).end_offset < added
 
 
 def committed_by_one(states: tuple[Voters, ...]) -> bool:
@@ -285,6 +298,25 @@ CANDIDATES = (
             *(_fetch(THREE, ONE),) * 2,
         ),
         leads_without_vote,
+        changes_voters=True,
+    ),
+    QuorumRun(
+        "lagging-voter",
+        "1 leads, and 3 is removed from the voters, which 2 commits. 3, which reads nothing meanwhile, is added again.",
+        "a replica is added to the voters that lacks what is committed",
+        (
+            *_elects(ONE, TWO),
+            _begin(ONE, TWO),
+            _begin(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            *(_fetch(THREE, ONE),) * 2,
+            RemoveVoter(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            AddVoter(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            *(_fetch(THREE, ONE),) * 2,
+        ),
+        added_though_behind,
         changes_voters=True,
     ),
 )

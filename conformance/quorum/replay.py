@@ -187,7 +187,9 @@ class QuorumReplay:
                 words = in_words(taken.answer)
             case AddVoter(asked, voter) if asked == REAL_ID:
                 listener = self._played[voter].listener.port if voter in self._played else self._real.port
-                await self._ask_as_operator("AddRaftVoter", addition_on_the_wire(self._voters.key(voter), listener))
+                version = self._codec.versions("AddRaftVoter").last
+                addition = addition_on_the_wire(self._voters.key(voter), listener, version)
+                await self._ask_as_operator("AddRaftVoter", addition)
             case RemoveVoter(asked, voter) if asked == REAL_ID:
                 await self._ask_as_operator("RemoveRaftVoter", removal_on_the_wire(self._voters.key(voter)))
             case VoterExchange(asked=asked) | Tell(asked=asked) if asked == REAL_ID:

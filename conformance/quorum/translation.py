@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kspec.conformance.kafka.codec import Codec, batches_in
 from kspec.conformance.kafka.process import CLUSTER_ID, HOST
-from kspec.impl.wire.quorum import begin_asked, diverging_in, end_asked, vote_asked, votes_answer
+from kspec.impl.wire.quorum import FIRST_WITH_ACK, begin_asked, diverging_in, end_asked, vote_asked, votes_answer
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -120,8 +120,9 @@ def removal_on_the_wire(voter: ReplicaKey) -> Message:
     return Message(cluster_id=CLUSTER_ID, voter_id=voter.id, voter_directory_id=bytes(voter.directory))
 
 
-def addition_on_the_wire(voter: ReplicaKey, port: int) -> Message:
-    """An operator's request to add a voter (AddRaftVoter), which is reached at a port."""
+def addition_on_the_wire(voter: ReplicaKey, port: int, version: int) -> Message:
+    """An operator's request to add a voter (AddRaftVoter), which is reached at a port; it waits for the commit."""
+    waits = {"ack_when_committed": True} if version >= FIRST_WITH_ACK else {}
     listeners = [Message(name=LISTENER, host=HOST, port=port)]
     return Message(
         cluster_id=CLUSTER_ID,
@@ -129,7 +130,7 @@ def addition_on_the_wire(voter: ReplicaKey, port: int) -> Message:
         voter_id=voter.id,
         voter_directory_id=bytes(voter.directory),
         listeners=listeners,
-        ack_when_committed=True,
+        **waits,
     )
 
 

@@ -9,7 +9,7 @@ from kspec.impl.broker.calls import Call, Effect
 from kspec.impl.controller.core import ControllerCore
 from kspec.impl.controller.quorum.messages import endpoints_in
 from kspec.impl.metadata.voters import Endpoint
-from kspec.impl.wire.quorum import key_of
+from kspec.impl.wire.quorum import FIRST_WITH_ACK, key_of
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.quorum.voter_changes import AddVoterRequest
 from kspec.spec.quorum.refusals import check_changed_voter, check_leader_epoch
@@ -56,10 +56,6 @@ def update_raft_voter(core: ControllerCore, call: Call, now: Instant) -> list[Ef
         return [call.respond(error_code=error.value, current_leader=told)]
 
     return answer(error) if error != Error.NONE else core.voter.update_voter(voter, endpoints, now, answer)
-
-
-FIRST_WITH_ACK = 1
-"""The version of AddRaftVoter from which who asks says whether it waits for the commit."""
 
 
 def _voter(message: Message) -> ReplicaKey:

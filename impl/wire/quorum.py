@@ -31,6 +31,9 @@ FIRST_WITH_PRE_VOTE = 2
 FIRST_WITH_DIRECTORIES = 1
 """The version of Vote from which voters are named with their directories."""
 
+FIRST_WITH_ACK = 1
+"""The version of AddRaftVoter from which who asks says whether it waits for the commit."""
+
 FIRST_WITH_CANDIDATES = 1
 """The version of EndQuorumEpoch from which successors are named with their directories."""
 

@@ -9,10 +9,10 @@ from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import Halt, IllegalState, LogAppended, QuorumEffect
 from kspec.spec.quorum.refusals import check_leaders_request
-from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, progress_of, voters_of, votes
+from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, ReplicaProgress, progress_of, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.snapshots import IN_PLACE, FetchPlace, place_fetch
-from kspec.spec.quorum.rules.voters import is_voter, sets_between
+from kspec.spec.quorum.rules.voters import is_voter, reaches_end, sets_between
 from kspec.spec.quorum.rules.votes import majority_of
 from kspec.spec.quorum.transitions import (
     QuorumStep,
@@ -127,22 +127,24 @@ def note_fetch(
 ) -> QuorumStep[LogT]:
     """Note the end of a replica's log, lower ones, too; commit what a majority of voters has.
 
-    **Kafka:** `LeaderState.updateReplicaState`. **Leaves out:** observers are forgotten after five minutes.
+    **Kafka:** `LeaderState.updateReplicaState`, `ReplicaState.updateFollowerState`.
     """
     known = progress_of(state, request.replica)
     fetch_offset, is_observer = request.fetch.fetch_offset, not is_voter(voters_of(state), request.replica)
-    fetched = known._replace(
-        end_offset=fetch_offset,
-        last_fetch_ms=now,
-        has_acknowledged=True,
-        has_caught_up=is_observer and (known.has_caught_up or fetch_offset >= state.local.log.end_offset),
-    )
+    fetched = known._replace(end_offset=fetch_offset, last_fetch_ms=now, has_acknowledged=True)
+    if is_observer or state.voters_in_log:
+        fetched = _seen_at_end(fetched, known, state.local.log.end_offset)
     noted = state._replace(progress=(state.progress - {known}) | {fetched})
     heard = hear(server, noted, request.replica)
     if is_observer:
         return heard
     counted = count_majority(server, heard.state)
     return Step(counted.state, (*heard.effects, *counted.effects))
+
+
+def _seen_at_end(fetched: ReplicaProgress, before: ReplicaProgress, leader_end: Offset) -> ReplicaProgress:
+    has_caught_up = before.has_caught_up or reaches_end(fetched.end_offset, leader_end, before.leader_end)
+    return fetched._replace(has_caught_up=has_caught_up, leader_end=UNKNOWN_OFFSET if has_caught_up else leader_end)
 
 
 def hear(server: QuorumServer, state: QuorumReplica[LogT], replica: ReplicaKey) -> QuorumStep[LogT]:

@@ -54,8 +54,7 @@ def on_versions(
 ) -> QuorumStep[LogT]:
     """The replica that is to vote has told its versions, or an error: write the new voters, if it has caught up.
 
-    `is_supported`: whether its versions of `kraft.version` include that of the cluster. A replica has caught up that once
-    has fetched from the leader's end, and has fetched within the last hour.
+    `is_supported`: whether its versions of `kraft.version` include that of the cluster.
 
     **Kafka:** `AddVoterHandler.handleApiVersionsResponse`.
     """
@@ -79,7 +78,9 @@ def on_versions(
 def has_caught_up(progress: ReplicaProgress, now: MonotonicMs) -> bool:
     """Whether a replica has once fetched from the leader's end, and has fetched within the last hour.
 
-    So it may be far behind by now. **Kafka:** `LeaderState.isReplicaCaughtUp`.
+    So it may be far behind by now. One that was a voter until now may be one again at once.
+
+    **Kafka:** `LeaderState.isReplicaCaughtUp`.
     """
     return progress.has_caught_up and now - progress.last_fetch_ms < CAUGHT_UP_MS
 

@@ -71,8 +71,9 @@ NO_ELECTION = ElectionState()
 class ReplicaProgress(NamedTuple):
     """A leader's knowledge of another replica. Kafka: `LeaderState.ReplicaState`.
 
-    `end_offset`: of the replica's log, by its last fetch; `last_fetch_ms`: when that was; `has_caught_up`, of one that
-    does not vote: it has once fetched from the leader's end.
+    `end_offset`: of the replica's log, by its last fetch; `last_fetch_ms`: when that was; `has_caught_up`: it has once
+    fetched from the leader's end; `leader_end`, until then: the end of the leader's log at its last fetch. The last two are
+    noted of voters, too, where voters may change (`kraft.version` 1).
     """
 
     replica: ReplicaKey
@@ -80,6 +81,7 @@ class ReplicaProgress(NamedTuple):
     last_fetch_ms: MonotonicMs = MonotonicMs(0)
     has_acknowledged: bool = False
     has_caught_up: bool = False
+    leader_end: Offset = UNKNOWN_OFFSET
 
 
 class VoterChange(NamedTuple):

@@ -232,7 +232,7 @@ def settled(server: QuorumServer, state: QuorumReplica[RecordLog]) -> QuorumRepl
     known = frozenset(
         one._replace(last_fetch_ms=LONG_AGO, has_acknowledged=one.has_acknowledged and asks_until_acknowledged)
         for one in state.progress
-        if one.replica in voters_of(state) or (state.voters_in_log and one.has_caught_up)
+        if one.replica in voters_of(state) or (state.voters_in_log and (one.has_caught_up or one.leader_end > 0))
     )
     others = ids_of(voters_of(state)) - {server.self_id} if state.role == VoterRole.RESIGNED else frozenset()
     return state._replace(progress=known, heard_from=frozenset(), unacknowledged=others, successors=())

@@ -54,6 +54,16 @@ def may_change_voters(committed_in_epoch: bool, last_is_committed: bool) -> bool
     return committed_in_epoch and last_is_committed
 
 
+def reaches_end(fetch_offset: Offset, leader_end: Offset, leader_end_before: Offset) -> bool:
+    """Whether a replica has caught up by a fetch: to the leader's end, or to where that was at its fetch before.
+
+    Else no replica would catch up while the log grows.
+
+    **Kafka:** `LeaderState.ReplicaState.updateFollowerState`.
+    """
+    return fetch_offset >= leader_end or 0 < leader_end_before <= fetch_offset
+
+
 def resigns_if_still_asked(is_asked: bool) -> bool:
     """Whether a leader resigns when it learns that its own removal is committed: if the request for it still waits.
 

@@ -45,6 +45,7 @@ HOLDS = {
     "removed-voter-answers": ("3.9", "4.0", "4.1", "4.2"),
     "removed-leader": ("3.9", "4.0", "4.1", "4.2"),
     "removed-leader-resigns": (),
+    "lagging-voter": ("3.9", "4.0", "4.1", "4.2", "next"),
 }
 """The releases in which each run comes to what it claims."""
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from kspec.spec.log.record_log import RecordLog
-from kspec.spec.messages.quorum.fetch import SnapshotId
+from kspec.spec.messages.fetch import FetchPosition
+from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, SnapshotId
 from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest
 from kspec.spec.messages.quorum.voters import VoterSetEntry
 from kspec.spec.quorum.effects import LeaderChangeAppended, VersionsWanted, VoterChangeEnded, VotersAppended
 from kspec.spec.quorum.elections import on_timeout
 from kspec.spec.quorum.following import after_own_snapshot, on_snapshot
+from kspec.spec.quorum.leading import handle_fetch
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.reconfiguration import (
     CAUGHT_UP_MS,
@@ -21,9 +23,10 @@ from kspec.spec.quorum.reconfiguration import (
     on_voter_change_timeout,
 )
 from kspec.spec.quorum.refusals import check_changed_voter
-from kspec.spec.quorum.replica import NO_CHANGE, QuorumReplica, VoterChange, voters_of, votes
+from kspec.spec.quorum.replica import NO_CHANGE, QuorumReplica, VoterChange, progress_of, voters_of, votes
 from kspec.spec.quorum.requests import asks_anybody, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.voters import reaches_end
 from kspec.spec.quorum.transitions import LEADER_CHANGE_AND_VOTERS, QuorumStep, become_leader, follow_or_wait
 from kspec.spec.releases.quorum import QUORUM_NEXT
 from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Error, MonotonicMs, Offset, ReplicaKey
@@ -144,6 +147,31 @@ def test_a_voter_is_added_once_it_has_told_its_versions() -> None:
     assert votes(found.servers[FOUR], found.states[FOUR])
     assert found.states[ONE].change == NO_CHANGE
     assert found.states[ONE].high_watermark == found.states[ONE].local.log.end_offset
+
+
+def test_a_voter_that_was_removed_may_vote_again_before_it_fetches() -> None:
+    found = quorum()
+    assert remove(found, ONE, key_of(THREE)) == []
+    assert found.ask(TWO, ONE) and found.ask(TWO, ONE)
+    behind = progress_of(found.states[ONE], key_of(THREE)).end_offset
+    assert (add(found, voter=key_of(THREE)), versions(found)) == ([], [])
+    assert behind < found.states[ONE].voter_sets[-1].offset
+    assert voters_of(found.states[ONE]) == VOTERS
+
+
+def test_a_replica_catches_up_with_a_log_that_grows() -> None:
+    assert reaches_end(Offset(5), Offset(5), UNKNOWN_OFFSET)
+    assert reaches_end(Offset(5), Offset(8), Offset(5))
+    assert not reaches_end(Offset(4), Offset(8), Offset(5))
+    assert not reaches_end(Offset(0), Offset(8), Offset(0))
+    found, late = quorum(), key_of(BrokerId(5))
+    for fetched, has_caught_up in ((2, False), (3, False), (5, True)):
+        found.append(ONE, 7)
+        request = QuorumFetchRequest(late, FetchPosition(Epoch(1), Offset(fetched), Epoch(1)))
+        found.take(ONE, handle_fetch(found.servers[ONE], found.states[ONE], request, NOW))
+        known = progress_of(found.states[ONE], late)
+        assert (known.has_caught_up, known.leader_end == UNKNOWN_OFFSET) == (has_caught_up, has_caught_up)
+        assert known.end_offset < found.states[ONE].local.log.end_offset
 
 
 def test_four_voters_need_three() -> None:
