@@ -38,7 +38,8 @@ class KafkaProgram:
 
     def _format(self, node: Node) -> None:
         try:
-            run_storage_tool(self._jars, self._flags, node.properties["cluster.id"], node.file)
+            voters = ("--initial-controllers", node.first_voters) if node.first_voters else ()
+            run_storage_tool(self._jars, self._flags, node.properties["cluster.id"], node.file, *voters)
         except KafkaMissingError as error:
             raise ClusterError(str(error)) from None
 

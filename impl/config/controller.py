@@ -21,6 +21,7 @@ CONTROLLER_SETTINGS: dict[str, Setting] = SETTINGS | {
         Setting(BOOTSTRAP, "list", None, "Where controllers are asked who leads, if the voters are in the log: HOST:PORT."),
         Setting("controller.listener.names", "list", "CONTROLLER", "The name of the controller's listener."),
         Setting("listeners", "list", None, "Where brokers connect: CONTROLLER://HOST:PORT."),
+        Setting("advertised.listeners", "list", None, "What others are told instead of listeners."),
         Setting(METADATA_LOG_DIR, "string", None, "The folder of the metadata log, if not that of log.dirs."),
     )
 }
@@ -49,6 +50,8 @@ class ControllerConfig(SettingValues):
         self.ignored = ignored(given, CONTROLLER_SETTINGS, SILENT)
         super().__init__(given)
         self.listener = self._own_listener()
+        self.advertised = self._advertised()
+        """The address that others are told, which is that of the listener unless settings say otherwise."""
         check_listeners({"controller.listener.names": "CONTROLLER", **given})
         self.bootstrap = bootstrap_of(self.words(BOOTSTRAP))
         """The servers by which this controller finds the others, by ids of no server."""
@@ -82,6 +85,14 @@ class ControllerConfig(SettingValues):
             told = self.given.get("listeners", "nothing")
             raise ConfigError(f"listeners must be {name}://HOST:PORT for a process that is a controller only, not {told}")
         return listed[0]
+
+    def _advertised(self) -> Listener:
+        listed = [listener_of("advertised.listeners", one) for one in self.words("advertised.listeners")]
+        unknown = next((one.name for one in listed if one.name != self.listener.name), None)
+        if unknown is not None or len(listed) > 1:
+            told = self.given["advertised.listeners"]
+            raise ConfigError(f"advertised.listeners must be {self.listener.name}://HOST:PORT, as listeners, not {told}")
+        return listed[0] if listed else self.listener
 
     def _places(self) -> dict[int, Place]:
         listed = self.words(VOTERS)

@@ -70,7 +70,8 @@ class ControllerCore:
             config.number("controller.quorum.fetch.timeout.ms"),
             config.number("controller.quorum.election.backoff.max.ms"),
         )
-        self.listener, self.host, self.port = config.listener
+        told = config.advertised if isinstance(config, ControllerConfig) else config.listener
+        self.listener, self.host, self.port = told
         configured = {BrokerId(node): Endpoint(self.listener, *place) for node, place in config.places.items()}
         self._bootstrap: Mapping[int, Place] = config.bootstrap
         bootstrap = tuple(map(BrokerId, self._bootstrap))

@@ -141,7 +141,8 @@ class RunningController:
         self.core.deciding.note = self.core.voter.note = note
         self.core.cluster_id = self.directory.cluster_id
         self.core.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
-        self.core.port = self._listening.getsockname()[1]
+        if config.advertised is config.listener:  # whose port the operating system may have chosen
+            self.core.port = self._listening.getsockname()[1]
         self.shell = ControllerShell(self.core, self.metadata_log)
         self._channels: Channels | None = None
 
@@ -156,7 +157,8 @@ class RunningController:
         start_timers(self.core, now)
         self.shell.listen(loop, self._listening)
         warn_if_open(LOG, self._listening)
-        return f"{self.core.host}:{self.core.port}"
+        host, port = self.config.listener.host, self._listening.getsockname()[1]
+        return f"{host}:{port}"
 
     async def resign(self) -> None:
         """Give up the office, if this controller has it, and tell the others. Kafka: `KafkaRaftClient.shutdown`."""

@@ -1,5 +1,6 @@
 """The parts of a cluster: its nodes, their ports, and their settings."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -10,6 +11,9 @@ MOST_BROKERS = 99
 MOST_CONTROLLERS = 9
 CLUSTER_ID = "a3NwZWMtY2x1c3Rlci1ub2RlcQ"
 """The cluster's id: 16 bytes in URL-safe base64, as Kafka's."""
+
+VOTERS, BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+DIRECTORY_BYTES = 16
 
 BROKER, CONTROLLER_ROLE, BOTH = "broker", "controller", "broker,controller"
 
@@ -26,7 +30,8 @@ class Node(NamedTuple):
     """One process of the cluster. `name` is its key among the process ids: a broker's id, `controller`, or `controller-1`
     and so on if there are several.
 
-    `port`: on which it listens; `told`: its advertised port, which may be a proxy's.
+    `port`: on which it listens; `told`: its advertised port, which may be a proxy's; `first_voters`: the controllers with
+    which the metadata log begins, ID@HOST:PORT:DIRECTORY, if they may change (KIP-853).
     """
 
     name: str
@@ -36,6 +41,7 @@ class Node(NamedTuple):
     port: int
     told: int
     properties: Mapping[str, str]
+    first_voters: str = ""
 
     @property
     def file(self) -> Path:
@@ -129,11 +135,19 @@ def ports_behind(first: int, brokers: int, controllers: int = 1) -> Ports:
 
 
 def nodes_of(
-    folder: Path, brokers: int, ports: Ports, overrides: Mapping[str, str], *, combined: bool = False
+    folder: Path,
+    brokers: int,
+    ports: Ports,
+    overrides: Mapping[str, str],
+    *,
+    combined: bool = False,
+    voters_in_log: bool = True,
 ) -> list[Node]:
     """The controllers and the brokers; or one node that is both.
 
-    `overrides`: settings for all nodes, in place of the cluster's defaults. Raises: `UsageError`.
+    `overrides`: settings for all nodes, in place of the cluster's defaults. `voters_in_log`: several controllers vote by
+    the log, and may be changed (`kraft.version` 1); a cluster that has begun with those of settings keeps them. Raises:
+    `UsageError`.
     """
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"a cluster has 1 to {MOST_BROKERS} brokers, not {brokers}")
@@ -144,7 +158,19 @@ def nodes_of(
     roles = dict.fromkeys(names, BOTH if combined else BROKER)
     if not combined:
         roles = {**dict.fromkeys(ports.controllers, CONTROLLER_ROLE), **roles}
-    return [_node(folder / name, name, role, ports, settings) for name, role in roles.items()]
+    changing = voters_in_log and len(ports.controllers) > 1 and VOTERS not in overrides and not has_fixed_voters(folder)
+    return [_node(folder / name, name, role, ports, settings, changing) for name, role in roles.items()]
+
+
+def has_fixed_voters(folder: Path) -> bool:
+    """Whether the cluster in a folder has several controllers that are named by settings."""
+    files = folder.glob(f"{CONTROLLER}-*/server.properties")
+    return any(f"{VOTERS}=" in file.read_text(encoding="utf-8") for file in files)
+
+
+def first_directory(controller: str) -> str:
+    """The directory id of a controller's first disk, as Kafka writes ids. A disk that replaces it has another one."""
+    return urlsafe_b64encode(controller.encode().ljust(DIRECTORY_BYTES, b"\0")).decode().rstrip("=")
 
 
 def defaults(brokers: int) -> dict[str, str]:
@@ -160,7 +186,7 @@ def defaults(brokers: int) -> dict[str, str]:
     }
 
 
-def _node(folder: Path, name: str, roles: str, ports: Ports, settings: Mapping[str, str]) -> Node:
+def _node(folder: Path, name: str, roles: str, ports: Ports, settings: Mapping[str, str], changing: bool) -> Node:
     node_id = controller_id(name) if roles == CONTROLLER_ROLE else int(name)
     controller = f"CONTROLLER://{HOST}"
     listens, told = f"PLAINTEXT://{HOST}:{ports.listens[name]}", f"PLAINTEXT://{HOST}:{ports.told[name]}"
@@ -171,11 +197,14 @@ def _node(folder: Path, name: str, roles: str, ports: Ports, settings: Mapping[s
     elif roles == BOTH:
         at = {node_id: ports.told[CONTROLLER]}
         listens = f"{listens},{controller}:{ports.listens[CONTROLLER]}"
+    voters = {VOTERS: ",".join(f"{voter}@{HOST}:{port}" for voter, port in at.items())}
+    if changing:
+        voters = {BOOTSTRAP: ",".join(f"{HOST}:{ports.told[one]}" for one in ports.controllers)}
     properties = {
         "process.roles": roles,
         "node.id": str(node_id),
         "cluster.id": CLUSTER_ID,
-        "controller.quorum.voters": ",".join(f"{voter}@{HOST}:{port}" for voter, port in at.items()),
+        **voters,
         "controller.listener.names": "CONTROLLER",
         "listeners": listens,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -186,7 +215,9 @@ def _node(folder: Path, name: str, roles: str, ports: Ports, settings: Mapping[s
         properties["advertised.listeners"] = told
     if roles != CONTROLLER_ROLE:
         properties["inter.broker.listener.name"] = "PLAINTEXT"
-    return Node(name, node_id, roles, folder, ports.listens[name], ports.told[name], properties)
+    begins_with = [f"{controller_id(one)}@{HOST}:{ports.told[one]}:{first_directory(one)}" for one in ports.controllers]
+    first_voters = ",".join(begins_with) if changing and roles == CONTROLLER_ROLE else ""
+    return Node(name, node_id, roles, folder, ports.listens[name], ports.told[name], properties, first_voters)
 
 
 def by_node(text: str | None, nodes: Sequence[str], *, otherwise: str | None) -> dict[str, str | None]:

@@ -31,7 +31,8 @@ class KspecProgram:
         """Format the node's log directory, unless it is formatted. Raises: `UsageError`, if that fails."""
         if not node.is_formatted:
             given = "storage", "format", "--config", str(node.file), "--cluster-id", node.properties["cluster.id"]
-            command = [*self._program[:-1], *given]
+            voters = ("--initial-controllers", node.first_voters) if node.first_voters else ()
+            command = [*self._program[:-1], *given, *voters]
             done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_S, check=False)
             if done.returncode:
                 raise UsageError(done.stderr.strip().removeprefix("kspec: "))

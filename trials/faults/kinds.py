@@ -11,6 +11,7 @@ from kspec.trials.cluster.clocks import move_clock
 from kspec.trials.cluster.plan import ClusterError
 from kspec.trials.cluster.supervisor import ClusterSupervisor
 from kspec.trials.fault_kind import FaultKind
+from kspec.trials.faults.controllers.voters import VoterOperator
 from kspec.trials.faults.links import CLIENTS, Link, Links
 
 MOST_JUMP_S = 20.0
@@ -218,7 +219,31 @@ class ProcessRoll(NodeFault):
                     await self.cluster.restart(process.node.name)
 
 
-CLOCK = "clock"
+class VoteTaken(NodeFault):
+    """A controller votes no more for a while."""
+
+    words = "a controller, which may be the active one, is removed from the voters, and added again (KIP-853)"
+    is_undone = False
+
+    @classmethod
+    def drawn(cls, choose: Random, fault: ProcessFault, nodes: Sequence[str], brokers: Sequence[str]) -> ProcessFault:
+        """A controller."""
+        return fault._replace(node=choose.choice([name for name in nodes if name not in brokers]))
+
+    def act(self) -> bool:
+        """Begin to remove it."""
+        self.site.begin(self._away())
+        return True
+
+    async def _away(self) -> None:
+        operator, name = VoterOperator(self.cluster), self.fault.node
+        if await operator.take_vote(name):
+            await asyncio.sleep(self.fault.seconds)
+            if not await operator.give_back(name):
+                self.cluster.say(f"{name} does not vote again")
+
+
+CLOCK, VOTERS = "clock", "voters"
 KINDS: Mapping[str, type[NodeFault]] = {
     "kill": NodeKill,
     "pause": NodePause,
@@ -227,8 +252,9 @@ KINDS: Mapping[str, type[NodeFault]] = {
     "disk": NoSpace,
     CLOCK: WallClockFault,
     "roll": ProcessRoll,
+    VOTERS: VoteTaken,
 }
-"""All faults. A clock is moved by libfaketime; where that is missing, no clock is."""
+"""All faults. A clock is moved by libfaketime; where that is missing, no clock is. Voters change where the log has them."""
 
 
 def _sides(links: Sequence[Link]) -> str:

@@ -1,6 +1,7 @@
 """`kspec cluster`: controllers and brokers as processes."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,9 +151,9 @@ def cluster(
         given = parse_overrides(overrides)
         ports = (ports_from if rounds is None else ports_behind)(port, brokers, controllers)
         given = {**SOON, **given} if is_trial else given
-        nodes = nodes_of(folder.path, brokers, ports, given, combined=combined)
-        if kafka is None:
-            check_settings(nodes)
+        in_log = may_change_voters(release, kafka, (*ports.controllers, *map(str, range(1, brokers + 1))))
+        nodes = nodes_of(folder.path, brokers, ports, given, combined=combined, voters_in_log=in_log)
+        check_settings([] if kafka is not None else nodes)
         program = program_of(nodes, release, mutant, kafka, trace=trace)
         library = faketime_library() if rounds is not None else None
         program = program if library is None else MovableClocks(program, library)
@@ -164,9 +165,8 @@ def cluster(
             return asyncio.run(run_members(running, shown, members, group_size))
         if rounds is not None:
             given_load = (acks, rate, groups, consumers)
-            settings = rounds_of(
-                rounds, seed, seconds, faults, plans, *given_load, clocks=library is not None, controllers=controllers
-            )
+            clocks = library is not None
+            settings = rounds_of(rounds, seed, seconds, faults, plans, *given_load, clocks=clocks, nodes=nodes)
             if transactions:
                 settings = with_transactions(settings, folder.path, others=plans is not None)
             settings = settings if mutant is None else settings.impatient()
@@ -187,6 +187,22 @@ def is_one_trial(rounds: int | None, bank: float | None, members: float | None) 
     if asked > 1:
         raise click.UsageError("--rounds, --bank and --members are three trials: give one of them")
     return asked == 1
+
+
+FIRST_WITH_VOTERS_IN_LOG = (3, 9)
+"""The first release of Apache Kafka with `kraft.version` 1."""
+
+
+def may_change_voters(release: str | None, kafka: str | None, nodes: Sequence[str]) -> bool:
+    """Whether all controllers are of releases in which the voters may be in the log (KIP-853). Raises: `UsageError`."""
+    from kspec.spec.releases.features import kraft_versions, release_of
+    from kspec.trials.cluster.plan import CONTROLLER, by_node
+
+    if kafka is not None:
+        return tuple(int(part) for part in kafka.split(".")[:2] if part.isdecimal()) >= FIRST_WITH_VOTERS_IN_LOG
+    named = by_node(release, nodes, otherwise=NEXT)
+    rules = (rules_of(named[one] or NEXT, None).controller for one in nodes if one.startswith(CONTROLLER))
+    return all(kraft_versions(release_of(one.protocol.name)).highest > 0 for one in rules)
 
 
 def check_settings(nodes: "list[Node]") -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from kspec.cli.broker.recorded import STEPS, departed, replay_record
 from kspec.cli.statuses import ALL_HOLD, STOPPED, VIOLATED, StoppedError
 
 if TYPE_CHECKING:
+    from kspec.trials.cluster.plan import Node
     from kspec.trials.cluster.supervisor import ClusterSupervisor
     from kspec.trials.faults.members.families import MemberFamily
     from kspec.trials.faults.rounds import RoundSettings
@@ -48,28 +50,32 @@ def rounds_of(
     consumers: int,
     *,
     clocks: bool,
-    controllers: int = 1,
+    nodes: "Sequence[Node]",
 ) -> "RoundSettings":
     """The settings of rounds: with random faults alone, if kinds of faults are named, and plans are not.
 
-    `clocks`: whether those of the nodes can be moved. With several controllers there are no plans.
+    `clocks`: whether those of the nodes can be moved. With several controllers there are no plans, and voters change where
+    the log has them.
 
     Raises: `UsageError`.
     """
     from kspec.trials.cluster.clocks import MISSING
     from kspec.trials.cluster.plan import UsageError
     from kspec.trials.faults.group_load import GroupSettings
-    from kspec.trials.faults.kinds import CLOCK, KINDS
+    from kspec.trials.faults.kinds import CLOCK, KINDS, VOTERS
     from kspec.trials.faults.load import LoadSettings
     from kspec.trials.faults.plans.catalogue import PLANS, RANDOM
     from kspec.trials.faults.rounds import RoundSettings
 
     if sys.platform != "linux":
         raise UsageError("rounds need Linux: the process of a connection is read in /proc")
-    possible = [kind for kind in KINDS if clocks or kind != CLOCK]
+    controllers, changing = sum(not one.is_broker for one in nodes), any(one.first_voters for one in nodes)
+    possible = [kind for kind in KINDS if (clocks or kind != CLOCK) and (changing or kind != VOTERS)]
     kinds = tuple(possible) if faults is None else tuple(faults.split(","))
     if not clocks and CLOCK in kinds:
         raise UsageError(MISSING)
+    if not changing and VOTERS in kinds:
+        raise UsageError(f"the fault {VOTERS!r} needs --controllers 3 or more, of releases from 3.9 on")
     if not clocks:
         click.echo(f"NOT RUN: the fault {CLOCK!r}: {MISSING}", err=True)
     unknown = [kind for kind in kinds if kind not in possible]

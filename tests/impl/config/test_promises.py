@@ -190,3 +190,12 @@ def test_a_controllers_listener_is_plain() -> None:
     with pytest.raises(ConfigError, match=r"CONTROLLER, by listener.security.protocol.map of SASL_SSL"):
         ControllerConfig(secure)
     assert ControllerConfig({**CONTROLLER, "listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}).listener.port == 9093
+
+
+def test_a_controller_may_be_told_by_another_address() -> None:
+    assert ControllerConfig(CONTROLLER).advertised == ControllerConfig(CONTROLLER).listener
+    told = ControllerConfig({**CONTROLLER, "advertised.listeners": "CONTROLLER://proxy:9"})
+    assert (told.advertised.host, told.advertised.port, told.listener.port) == ("proxy", 9, 9093)
+    for wrong in ("PLAINTEXT://proxy:9", "CONTROLLER://proxy:9,CONTROLLER://other:9"):
+        with pytest.raises(ConfigError, match=r"advertised\.listeners must be CONTROLLER"):
+            ControllerConfig({**CONTROLLER, "advertised.listeners": wrong})

@@ -155,6 +155,11 @@ def test_steps_are_written_and_come_out_the_same(tmp_path: Path) -> None:
         (["--override", "a"], "an override has the form NAME=VALUE; number 1 has another"),
         (["--kafka", "4.4.0", "--mutant", "x"], "--release, --mutant and --trace are for brokers of this project"),
         (["--rounds", "1", "--faults", "kill,fire"], "there is no fault 'fire'; faults: kill, pause"),
+        (
+            ["--rounds", "1", "--faults", "voters"],
+            "the fault 'voters' needs --controllers 3 or more, of releases from 3.9 on",
+        ),
+        (["--controllers", "3", "--release", "3.8", "--rounds", "1", "--faults", "voters"], "of releases from 3.9 on"),
         (["--rounds", "1", "--seconds", "0"], "a round takes more than 0 seconds"),
     ],
 )

@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from kspec.trials.cluster.plan import UsageError, by_node, nodes_of, ports_behind, ports_from
+from kspec.impl.storage.small_files import UUID_TEXT
+from kspec.trials.cluster.plan import (
+    VOTERS,
+    UsageError,
+    by_node,
+    controller_names,
+    first_directory,
+    nodes_of,
+    ports_behind,
+    ports_from,
+)
 from kspec.trials.cluster.programs import KspecProgram
 
 FOLDER = Path("/nowhere")
@@ -37,6 +47,30 @@ def test_behind_proxies_each_is_told_the_proxies_of_the_others() -> None:
     assert controller.properties["listeners"] == "CONTROLLER://127.0.0.1:19199"
     assert controller.properties["advertised.listeners"] == "CONTROLLER://127.0.0.1:19195"
     assert controller.properties["controller.quorum.voters"] == "100@127.0.0.1:19199"
+
+
+def test_several_controllers_vote_by_the_log_of_the_metadata() -> None:
+    first, second, _, broker = nodes_of(FOLDER, 1, ports_behind(19192, 1, 3), {})
+    places = "127.0.0.1:19193,127.0.0.1:19194,127.0.0.1:19195"
+    for node in (first, second, broker):
+        assert VOTERS not in node.properties
+        assert node.properties["controller.quorum.bootstrap.servers"] == places
+    assert first.properties["advertised.listeners"] == "CONTROLLER://127.0.0.1:19193"
+    assert first.first_voters == second.first_voters
+    assert first.first_voters.split(",")[0] == f"101@127.0.0.1:19193:{first_directory('controller-1')}"
+    assert broker.first_voters == ""
+    directories = {first_directory(name) for name in controller_names(9)}
+    assert {UUID_TEXT.fullmatch(one) is None for one in directories} == {False}
+    assert len(directories) == 9
+
+
+def test_a_cluster_that_has_begun_with_fixed_voters_keeps_them(tmp_path: Path) -> None:
+    fixed = "101@127.0.0.1:19193,102@127.0.0.1:19194,103@127.0.0.1:19195"
+    before = nodes_of(tmp_path, 1, ports_from(19192, 1, 3), {}, voters_in_log=False)
+    assert {(node.properties[VOTERS], node.first_voters) for node in before} == {(fixed, "")}
+    before[0].folder.mkdir()
+    before[0].file.write_text(f"{VOTERS}={fixed}\n")
+    assert [node.properties[VOTERS] for node in nodes_of(tmp_path, 1, ports_from(19192, 1, 3), {})] == [fixed] * 4
 
 
 def test_a_choice_is_for_all_or_for_each() -> None:

@@ -1,12 +1,20 @@
 """Clusters of three as processes: brokers with a controller, and controllers with a broker."""
 
+import asyncio
 import os
 import re
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from kspec.impl.storage import RealDisk
+from kspec.impl.storage.small_files import read_meta
+from kspec.trials.cluster.plan import nodes_of, ports_from
+from kspec.trials.cluster.supervisor import ClusterSupervisor
+from kspec.trials.faults.controllers.voters import VoterOperator
 from tests.trials.cluster.running import RunningCluster, kspec, kspec_program, until
 from tests.trials.cluster.test_view import seen
 
@@ -78,3 +86,27 @@ def test_three_controllers_outlive_the_active_one(tmp_path: Path) -> None:
         started = kspec("cluster", "--log-dir", str(tmp_path / "c"), "--start", active)
         assert (started.returncode, started.stdout[:6]) == (0, "ready ")
         until(lambda: int(status_of(cluster)["MaxFollowerLag"]) == 0)
+
+        where = tmp_path / "c" / active
+        directory = read_meta(RealDisk(), str(where / "data"))["directory.id"]
+        about = ("--controller-id", str(IDS[active]), "--controller-directory-id", directory)
+        removed = kspec("metadata-quorum", *server, "remove-controller", *about)
+        assert removed.returncode == 0, removed.stderr
+        others = [str(one) for name, one in IDS.items() if name != active]
+        assert re.findall(r'"id": (\d+)', status_of(cluster)["CurrentVoters"]) == others
+        added = kspec("metadata-quorum", *server, "--command-config", str(where / "server.properties"), "add-controller")
+        assert added.returncode == 0, added.stderr
+        assert re.findall(r'"id": (\d+)', status_of(cluster)["CurrentVoters"]) == ["101", "102", "103"]
+
+        operator = VoterOperator(a_cluster_at(tmp_path / "c", cluster.port))
+        assert asyncio.run(operator.take_vote("controller-2"))
+        assert re.findall(r'"id": (\d+)', status_of(cluster)["CurrentVoters"]) == ["101", "103"]
+        assert not asyncio.run(operator.take_vote("controller-1")), "two voters stay"
+        assert asyncio.run(operator.give_back("controller-2"))
+        assert re.findall(r'"id": (\d+)', status_of(cluster)["CurrentVoters"]) == ["101", "102", "103"]
+
+
+def a_cluster_at(folder: Path, port: int) -> ClusterSupervisor:
+    """A cluster that somebody else runs, as far as an operator needs it."""
+    nodes = nodes_of(folder, 1, ports_from(port, 1, 3), {})
+    return cast("ClusterSupervisor", SimpleNamespace(processes={node.name: SimpleNamespace(node=node) for node in nodes}))

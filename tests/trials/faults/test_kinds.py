@@ -56,21 +56,46 @@ def carried_out(folder: Path, fault: ProcessFault) -> RecordedCluster:
     return cluster
 
 
+class RecordedOperator:
+    """An operator who only notes what he does, and may not be let remove a voter."""
+
+    may_remove = True
+
+    def __init__(self, cluster: RecordedCluster) -> None:
+        self._done = cluster.done
+
+    async def take_vote(self, name: str) -> bool:
+        self._done.append(f"{name} removed")
+        return self.may_remove
+
+    async def give_back(self, name: str) -> bool:
+        self._done.append(f"{name} added")
+        return True
+
+
 S = 0.05
 DONE = {
     "kill": ["1 kill"],
     "pause": ["1 pause", "1 resume"],
     "disk": ["1 limit_files 1", "1 limit_files -1", "1 kill"],
     "roll": ["1 restart", "2 restart"],
+    "voters": ["1 removed", "1 added"],
 }
 """The deeds of a fault and of its undoing."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_fault_happens_and_is_undone(kind: str, tmp_path: Path) -> None:
+def test_a_fault_happens_and_is_undone(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "VoterOperator", RecordedOperator)
     cluster = carried_out(tmp_path, ProcessFault(0.0, S, kind, "1", (("1", "2"),), jump=5.0))
     assert cluster.done == DONE.get(kind, [])
     assert cluster.held == set()
+
+
+def test_a_voter_that_was_not_removed_is_not_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "VoterOperator", RecordedOperator)
+    monkeypatch.setattr(RecordedOperator, "may_remove", False)
+    assert carried_out(tmp_path, ProcessFault(0.0, S, "voters", "1")).done == ["1 removed"]
 
 
 def test_links_are_cut_and_mended() -> None:

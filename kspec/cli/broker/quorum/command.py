@@ -159,7 +159,7 @@ def add_controller(ctx: click.Context, dry_run: bool) -> None:
         meta = read_meta(RealDisk(), str(config.log_dir))
     except (ConfigError, StorageError, OSError) as error:
         raise click.UsageError(f"{file}: {error}") from error
-    directory, listener = meta.get("directory.id"), config.listener
+    directory, listener = meta.get("directory.id"), config.advertised
     if directory is None:
         raise click.UsageError(f"{config.log_dir} has no directory.id: start the controller once")
     at = Message(name=listener.name, host=listener.host or "localhost", port=listener.port)
