@@ -14,12 +14,14 @@ from kspec.spec.controller.protocol import TopicSettings
 from kspec.spec.controller.rules.features import FeatureLevel, FeatureRange
 from kspec.spec.controller.topics.configs import MIN_INSYNC_REPLICAS, records_of_level
 from kspec.spec.metadata import MetadataRecord
-from kspec.spec.values import Epoch, Offset, ReplicaKey, TimestampMs
+from kspec.spec.values import NO_TIMESTAMP, UNKNOWN_OFFSET, Epoch, Offset, ReplicaKey, TimestampMs
 
 
 @dataclass(slots=True)
 class MetadataObserver:
     """A node that fetches the metadata log: how far it is, when it fetched last, and when it had everything (ms since 1970).
+
+    `leader_end`: the end of the leader's log at that fetch.
 
     Kafka: `LeaderState.ReplicaState`.
     """
@@ -27,6 +29,11 @@ class MetadataObserver:
     end_offset: int
     fetched_ms: TimestampMs
     caught_up_ms: TimestampMs
+    leader_end: Offset = UNKNOWN_OFFSET
+
+
+NOT_SEEN = MetadataObserver(UNKNOWN_OFFSET, NO_TIMESTAMP, NO_TIMESTAMP)
+"""A voter that has not fetched."""
 
 
 class Quorum(NamedTuple):

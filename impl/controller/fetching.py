@@ -5,7 +5,7 @@ Kafka: `KafkaRaftClient`. What is answered is decided in `spec.quorum`.
 
 from collections.abc import Callable
 
-from kspec.impl.broker.administered import MetadataObserver
+from kspec.impl.broker.administered import NOT_SEEN, MetadataObserver
 from kspec.impl.broker.calls import Call, DelayedOperation, Effect, not_again
 from kspec.impl.controller.core import ControllerCore
 from kspec.impl.controller.quorum.messages import FIRST_BY_ID, METADATA_TOPIC_ID, MOST_BYTES, fetch_asked, leaders_endpoint
@@ -17,7 +17,8 @@ from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.leading import is_news
 from kspec.spec.quorum.refusals import check_leader_epoch, check_quorum_request, check_wait
 from kspec.spec.quorum.rules.snapshots import check_snapshot, check_snapshot_position, has_everything
-from kspec.spec.values import NO_DIRECTORY, NO_LEADER, NO_TIMESTAMP, UNDEFINED_EPOCH_END, Epoch, Error, Instant, Offset
+from kspec.spec.quorum.rules.voters import reaches_end
+from kspec.spec.values import NO_DIRECTORY, NO_LEADER, UNDEFINED_EPOCH_END, Epoch, Error, Instant, Offset
 
 
 def fetch(core: ControllerCore, call: Call, now: Instant) -> list[Effect]:
@@ -108,10 +109,15 @@ def _note_observer(core: ControllerCore, request: QuorumFetchRequest, now: Insta
     replica = request.replica
     if replica.id < 0:
         return
-    before = core.observers.get(replica)
-    is_there = has_everything(core.log.log, request.fetch)
-    caught_up = now.timestamp if is_there else NO_TIMESTAMP if before is None else before.caught_up_ms
-    core.observers[replica] = MetadataObserver(request.fetch.fetch_offset, now.timestamp, caught_up)
+    before = core.observers.get(replica, NOT_SEEN)
+    fetched, end = request.fetch.fetch_offset, core.log.log.end_offset
+    if has_everything(core.log.log, request.fetch):
+        caught_up = now.timestamp
+    elif reaches_end(fetched, end, before.leader_end):
+        caught_up = before.fetched_ms
+    else:
+        caught_up = before.caught_up_ms
+    core.observers[replica] = MetadataObserver(fetched, now.timestamp, caught_up, end)
 
 
 # ---- snapshots

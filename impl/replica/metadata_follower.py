@@ -17,7 +17,17 @@ from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.quorum.rules.replication import may_truncate, truncation_offset
-from kspec.spec.values import NO_LEADER, UNKNOWN_OFFSET, Epoch, EpochEndOffset, Error, Instant, Offset
+from kspec.spec.values import (
+    NO_DIRECTORY,
+    NO_LEADER,
+    UNKNOWN_OFFSET,
+    DirectoryId,
+    Epoch,
+    EpochEndOffset,
+    Error,
+    Instant,
+    Offset,
+)
 
 CHANNEL = ChannelKey(CONTROLLER, "metadata")
 TOPIC_ID = bytes(15) + b"\1"
@@ -40,10 +50,13 @@ def _place_of(answer: Message, part: Message) -> Place | None:
 class MetadataFollower:
     """This broker's copy of the metadata log."""
 
-    def __init__(self, core: BrokerCore, copy: MetadataCopy, controllers: KnownControllers) -> None:
+    def __init__(
+        self, core: BrokerCore, copy: MetadataCopy, controllers: KnownControllers, directory: DirectoryId = NO_DIRECTORY
+    ) -> None:
         self._core = core
         self._copy = copy
         self._controllers = controllers
+        self._directory = directory
         self._timeout_ms: int = (
             core.config.number("controller.quorum.request.timeout.ms") if controllers.are_several else ALONE_MS
         )
@@ -81,6 +94,7 @@ class MetadataFollower:
             log_start_offset=-1,
             partition_max_bytes=MOST_BYTES,
             high_watermark=self._committed,
+            replica_directory_id=self._directory,
         )
         message = Message(
             cluster_id=core.cluster_id,

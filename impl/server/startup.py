@@ -125,7 +125,8 @@ class RunningBroker:
 
     def _broker_alone(self, disk: Disk) -> BrokerShell:
         self.metadata = copy = MetadataCopy(disk, self.config.log_dir, clock.now())
-        self._member(MetadataFollower(self.core, copy, self.controllers))
+        own = DirectoryId(id_bytes(self.directory.directory_id))
+        self._member(MetadataFollower(self.core, copy, self.controllers, own))
         return BrokerShell(self.core, self.replicas, copy)
 
     def _combined(self, rules: Controller, disk: Disk) -> BrokerShell:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from kspec.impl.broker.administered import AdministeredNode, MetadataObserver, Quorum, feature_records
+from kspec.impl.broker.administered import NOT_SEEN, AdministeredNode, MetadataObserver, Quorum, feature_records
 from kspec.impl.broker.calls import TURN_SIZE, Call, Effect, InTurns, Steps, ends_turn
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.records import LogRecord
@@ -20,7 +20,8 @@ from kspec.spec.messages.administration.error_response import ErrorResponse
 from kspec.spec.messages.administration.unregister_broker import UnregisterBrokerRequest
 from kspec.spec.metadata import MetadataRecord, partition_of
 from kspec.spec.quorum.refusals import check_described_quorum
-from kspec.spec.values import NO_TIMESTAMP, UNKNOWN_OFFSET, BrokerId, Error, Instant, PartitionId, ReplicaKey
+from kspec.spec.quorum.rules.voters import is_forgotten
+from kspec.spec.values import BrokerId, Error, Instant, PartitionId, ReplicaKey
 
 FIRST_WITH_KINDS = 1
 """The version of UpdateFeatures from which the kind of change is named."""
@@ -240,12 +241,12 @@ def _quorum(quorum: Quorum, topic: str, index: int, now: Instant) -> Message:
         leader_epoch=quorum.epoch,
         high_watermark=quorum.high_watermark,
         current_voters=[_replica_of_quorum(one, known.get(one, NOT_SEEN)) for one in sorted(voters)],
-        observers=[_replica_of_quorum(one, at) for one, at in sorted(known.items()) if one not in voters],
+        observers=[
+            _replica_of_quorum(one, at)
+            for one, at in sorted(known.items())
+            if one not in voters and not is_forgotten(now.timestamp - at.fetched_ms)
+        ],
     )
-
-
-NOT_SEEN = MetadataObserver(UNKNOWN_OFFSET, NO_TIMESTAMP, NO_TIMESTAMP)
-"""A voter that has not fetched."""
 
 
 def _replica_of_quorum(replica: ReplicaKey, observer: MetadataObserver) -> Message:

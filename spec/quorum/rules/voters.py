@@ -64,6 +64,18 @@ def reaches_end(fetch_offset: Offset, leader_end: Offset, leader_end_before: Off
     return fetch_offset >= leader_end or 0 < leader_end_before <= fetch_offset
 
 
+OBSERVER_MS = 300_000
+"""The time (milliseconds) after which an observer that does not fetch is forgotten. Kafka: `OBSERVER_SESSION_TIMEOUT_MS`."""
+
+
+def is_forgotten(silent_ms: int) -> bool:
+    """Whether who describes the quorum names an observer no more that has not fetched for so long (milliseconds).
+
+    **Kafka:** `LeaderState.clearInactiveObservers`. **Leaves out:** it has not caught up any more then.
+    """
+    return silent_ms >= OBSERVER_MS
+
+
 def resigns_if_still_asked(is_asked: bool) -> bool:
     """Whether a leader resigns when it learns that its own removal is committed: if the request for it still waits.
 

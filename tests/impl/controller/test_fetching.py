@@ -7,6 +7,7 @@ from kspec.impl.records.batch import headers
 from kspec.impl.records.record import records_of
 from kspec.impl.wire.values import Message
 from kspec.spec.metadata import MetadataImage
+from kspec.spec.quorum.rules.voters import OBSERVER_MS
 from kspec.spec.values import UNKNOWN_OFFSET, Error, Offset
 from tests.impl.controller.in_process import FOLDER, InProcess
 from tests.impl.controller.requests import CLUSTER_ID, answer_of, fetch_message
@@ -207,6 +208,36 @@ def test_the_quorum_and_its_observers_are_told() -> None:
     assert quorum.observers[0].last_caught_up_timestamp == controller.now
     assert unknown.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION.value
     assert [(one.node_id, one.listeners[0].port) for one in answer.nodes] == [(100, 9)]
+
+
+def observers_of(controller: InProcess) -> list[Message]:
+    wanted = [Message(topic_name="__cluster_metadata", partitions=[Message(partition_index=0)])]
+    found: list[Message] = controller.call("DescribeQuorum", 2, topics=wanted).topics[0].partitions[0].observers
+    return found
+
+
+def test_an_observer_is_named_for_five_minutes_after_its_last_fetch() -> None:
+    controller = InProcess()
+    controller.fetch_metadata(5, epoch=1, last_epoch=1)
+    controller.pass_time(OBSERVER_MS - 1)
+    assert [one.replica_id for one in observers_of(controller)] == [1]
+    controller.pass_time(1)
+    assert observers_of(controller) == []
+
+
+def test_an_observer_has_caught_up_with_a_log_that_grows() -> None:
+    controller = InProcess()
+    first = controller.now
+    controller.fetch_metadata(5, epoch=1, last_epoch=1)
+    controller.pass_time(10)
+    controller.fetch_metadata(3, epoch=1, last_epoch=1)
+    assert observers_of(controller)[0].last_caught_up_timestamp == first
+    end = controller.core.log.end_offset
+    controller.others(2)
+    controller.pass_time(10)
+    controller.fetch_metadata(end, epoch=1, last_epoch=1)
+    assert controller.core.log.end_offset > end
+    assert observers_of(controller)[0].last_caught_up_timestamp == first + 10, "at its fetch before, the log ended there"
 
 
 def test_the_cluster_is_its_controllers() -> None:
