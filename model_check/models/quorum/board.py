@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kspec.model_check.core.model import REFUSED, Effect, Event, Model, Slot, View, then, when
+from kspec.model_check.models.quorum.network import CutLink, CutLinks, NeedlessElections, with_needless
 from kspec.model_check.models.quorum.values import (
     CastVote,
     CommittedLog,
@@ -63,7 +64,13 @@ BUDGETS = (
     "late_requests",
     "late_answers",
     "voter_changes",
+    "cuts",
+    "strangers",
 )
+
+
+FROM_STRANGERS = ("StrangerPreVote", "StrangerVote")
+"""Actions of one who is no voter: it asks for a vote, before an election or in one."""
 
 
 def directory_of(life: int) -> DirectoryId:
@@ -74,7 +81,8 @@ def directory_of(life: int) -> DirectoryId:
 class Slots(NamedTuple):
     """`request[i, j]` and `answer[i, j]` are under way between a server and the one that it has asked.
 
-    Of the past: who has led, the last vote of each server, what was committed. `left`: budgets.
+    Of the past: who has led, the last vote of each server, what was committed, and `needless`: what was done to a leader
+    that a majority fetches from. `cut`: servers that do not reach each other. `left`: budgets.
     """
 
     server: dict[BrokerId, Slot]
@@ -84,6 +92,8 @@ class Slots(NamedTuple):
     cast: dict[BrokerId, Slot]
     committed: Slot
     left: dict[str, Slot]
+    cut: Slot | None
+    needless: Slot | None
 
 
 class Board:
@@ -110,6 +120,7 @@ class Board:
         left = {name: model.slot(f"{name}_left", parameters[name], bookkeeping=True) for name in BUDGETS if parameters[name]}
         if parameters["records"]:
             left["records"] = model.slot("records_left", parameters["records"], bookkeeping=True)
+        watches = parameters["fair_timers"] or parameters["strangers"]
         elected_before = _elected_with(frozenset(), tuple(first.values()))
         committed_before = _committed_with(CommittedLog(), tuple(first.values()))
         return Slots(
@@ -120,6 +131,8 @@ class Board:
             cast={one: model.slot("cast", CastVote(), one, one, bookkeeping=True, holds=CastVote) for one in self.ids},
             committed=model.slot("committed", committed_before, bookkeeping=True, holds=CommittedLog),
             left=left,
+            cut=model.slot("cut", frozenset(), holds=frozenset[CutLink]) if parameters["cuts"] else None,
+            needless=model.slot("needless", NeedlessElections(), bookkeeping=True) if watches else None,
         )
 
     def _between(self, name: str, holds: Any) -> dict[tuple[BrokerId, BrokerId], Slot]:
@@ -187,6 +200,7 @@ class Board:
             then(slots.elected, _elected_with, slots.elected, after),
             then(slots.committed, _committed_with, slots.committed, after),
             *self._forgetting(parties, after, [slot for effect in more for slot in effect.writes]),
+            *self._noting_needless(parties, after, name in FROM_STRANGERS),
             *more,
         ]
         if spends:
@@ -205,16 +219,50 @@ class Board:
             if asker == one and slot not in but
         ]
 
+    def _noting_needless(self, parties: Sequence[BrokerId], after: View, from_stranger: bool) -> list[Effect]:
+        """The effect that notes what is done to a leader that serves a majority, if the model asks for that."""
+        needless = self.slots.needless
+        if needless is None:
+            return []
+
+        def noted(before: NeedlessElections, outcomes: Outcomes, *values: Any) -> NeedlessElections:
+            servers, cut = self.network_of(values)
+            changed = {one: outcome.server for one, outcome in zip(parties, outcomes, strict=True)}
+            return with_needless(before, servers, cut, changed, from_stranger)
+
+        return [then(needless, noted, needless, after, *self.network)]
+
+    @property
+    def network(self) -> list[Slot]:
+        """The slots that say who is up, and who reaches whom; `network_of` reads their values."""
+        return [*self.slots.server.values(), *([] if self.slots.cut is None else [self.slots.cut])]
+
+    def network_of(self, values: Sequence[Any]) -> tuple[dict[BrokerId, VoterServer], CutLinks]:
+        """The servers, and who is cut off from whom."""
+        servers = dict(zip(self.ids, values, strict=False))
+        return servers, frozenset() if self.slots.cut is None else values[len(self.ids)]
+
     def outcomes(
-        self, name: str, arguments: dict[str, Any], decide: Callable[..., tuple[StepOutcome, ...] | None], *reads: Slot
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        decide: Callable[..., tuple[StepOutcome, ...] | None],
+        *reads: Slot,
+        link: tuple[BrokerId, BrokerId] | None = None,
     ) -> View:
-        """A view: the outcomes of an action, `None` if it is not possible or leads out of the bounds."""
+        """A view: the outcomes of an action, `None` if it is not possible or leads out of the bounds.
+
+        `link`: servers that have to reach each other for it.
+        """
+        cut = self.slots.cut if link is not None else None
 
         def outcomes(*values: Any) -> tuple[StepOutcome, ...] | None:
-            found = decide(*values)
+            if cut is not None and frozenset(link or ()) in values[-1]:
+                return None
+            found = decide(*(values if cut is None else values[:-1]))
             return found if found is not None and all(self.is_within(outcome) for outcome in found) else None
 
-        return self.model.view(f"{name} {arguments}", outcomes, *reads)
+        return self.model.view(f"{name} {arguments}", outcomes, *reads, *([] if cut is None else [cut]))
 
 
 def protocol_of(parameters: dict[str, Any]) -> QuorumProtocol:

@@ -1,17 +1,21 @@
 """Actions of one server: its time ends, it appends, resigns, stops and starts, loses what was not flushed, or its disk."""
 
 from collections.abc import Callable
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 from kspec.model_check.core.model import REFUSED, Arrow, Effect, Event, Note, Slot, then
-from kspec.model_check.models.quorum.board import NOW, Board, directory_of
+from kspec.model_check.models.quorum.board import FROM_STRANGERS, NOW, Board, directory_of
 from kspec.model_check.models.quorum.exchanges import answered, handled, kind_of, request_to
+from kspec.model_check.models.quorum.network import CutLink, CutLinks, Servers, is_answered_in_time, reaches_majority
 from kspec.model_check.models.quorum.values import StepOutcome, VoterServer
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest
 from kspec.spec.quorum.effects import LogCommitted, LogFlushed, VotersAppended
 from kspec.spec.quorum.elections import on_timeout
-from kspec.spec.quorum.leading import append, on_resignation
+from kspec.spec.quorum.leading import append, on_check_quorum, on_resignation
 from kspec.spec.quorum.reconfiguration import (
     handle_add_voter,
     handle_remove_voter,
@@ -20,10 +24,11 @@ from kspec.spec.quorum.reconfiguration import (
 )
 from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, own_key, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.replication import FIRST_EPOCH
 from kspec.spec.quorum.rules.voters import sets_below
 from kspec.spec.quorum.transitions import LEADER_CHANGE, LEADER_CHANGE_AND_VOTERS, QuorumStep
 from kspec.spec.step import Send, Step
-from kspec.spec.values import NO_EPOCH, NO_REPLICA, BrokerId, Error, Offset, Record
+from kspec.spec.values import NO_EPOCH, NO_REPLICA, BrokerId, Error, Offset, Record, ReplicaKey, next_epoch
 
 Outcomes = tuple[StepOutcome, ...]
 
@@ -32,6 +37,7 @@ def add_disturbances(board: Board) -> None:
     """Add what happens on one server."""
     parameters = board.parameters
     first = LEADER_CHANGE_AND_VOTERS if board.voters_in_log else LEADER_CHANGE
+    _add_cuts(board)
     of_leaders = first.record_count * parameters["max_epoch"]
     longest = of_leaders + parameters["records"] + parameters["voter_changes"]
     for one in board.ids:
@@ -40,6 +46,11 @@ def add_disturbances(board: Board) -> None:
             _add_append(board, one)
         if parameters["resignations"]:
             _add_resignation(board, one)
+        if parameters["fair_timers"]:
+            _add_check_quorum(board, one)
+        if parameters["strangers"]:
+            for name in FROM_STRANGERS:
+                _add_stranger(board, name, one)
         if parameters["voter_changes"]:
             _add_change_timeout(board, one)
             for other in board.ids:
@@ -73,7 +84,7 @@ def _add(
 
 
 def _add_timeout(board: Board, one: BrokerId) -> None:
-    """A timer ends: that of an election, of fetches, or of asking."""
+    """A timer ends: that of an election, of fetches, or of asking; a fair one only of who reaches nobody."""
 
     def time_out(server: VoterServer) -> StepOutcome | None:
         if server.replica.role == VoterRole.FOLLOWER and not votes(board.servers[one], server.replica):
@@ -81,7 +92,41 @@ def _add_timeout(board: Board, one: BrokerId) -> None:
         step = on_timeout(board.servers[one], server.replica, NOW)
         return None if step.state is server.replica else board.taken(one, server, step)
 
-    _add(board, "TimeOut", one, "its time is over", time_out)
+    _add_of_timer(board, "TimeOut", one, "its time is over", time_out, is_answered_in_time)
+
+
+def _add_of_timer(
+    board: Board,
+    name: str,
+    one: BrokerId,
+    what: str,
+    decide: Callable[[VoterServer], StepOutcome | None],
+    is_kept: Callable[[Servers, CutLinks, BrokerId], bool],
+) -> None:
+    """Add the end of a timer. If timers are fair, it does not end while something keeps it (`is_kept`)."""
+    if not board.parameters["fair_timers"]:
+        _add(board, name, one, what, decide)
+        return
+
+    def end(*values: Any) -> Outcomes | None:
+        servers, cut = board.network_of(values)
+        if servers[one].halted is not None or is_kept(servers, cut, one):
+            return None
+        found = decide(servers[one])
+        return None if found is None else (found,)
+
+    after = board.outcomes(name, {"server": one}, end, *board.network)
+    board.add(name, {"server": one}, after, (one,), [Note(one, what)])
+
+
+def _add_check_quorum(board: Board, one: BrokerId) -> None:
+    """A leader that reaches no majority has heard of none for long."""
+
+    def check(server: VoterServer) -> StepOutcome | None:
+        step = on_check_quorum(board.servers[one], server.replica, NOW)
+        return None if step.state is server.replica else board.taken(one, server, step)
+
+    _add_of_timer(board, "CheckQuorum", one, "has heard of no majority for long", check, reaches_majority)
 
 
 def _add_resignation(board: Board, one: BrokerId) -> None:
@@ -91,6 +136,46 @@ def _add_resignation(board: Board, one: BrokerId) -> None:
         return board.taken(one, server, on_resignation(board.servers[one], server.replica, NOW))
 
     _add(board, "Resign", one, "resigns", resign, spends="resignations")
+
+
+# ---- others
+
+
+def _add_stranger(board: Board, name: str, one: BrokerId) -> None:
+    """One who is no voter asks for a vote, or before an election, in the next epoch; its log is empty."""
+    stranger = ReplicaKey(BrokerId(len(board.ids) + 1), directory_of(1))
+
+    def ask(server: VoterServer) -> StepOutcome:
+        epoch = next_epoch(server.replica.election.epoch)
+        request = VoteRequest(epoch, stranger, FIRST_EPOCH, Offset(0), NO_REPLICA, name == "StrangerPreVote")
+        return handled(board, one, server, request)
+
+    _add(board, name, one, "is asked for a vote by a stranger, in a later epoch", ask, spends="strangers")
+
+
+def _add_cuts(board: Board) -> None:
+    """Servers are cut off from each other, and reach each other again."""
+    cut = board.slots.cut
+    if cut is None:
+        return
+    left = board.slots.left["cuts"]
+    for one, other in combinations(board.ids, 2):
+        link, arguments = frozenset((one, other)), {"server": one, "other": other}
+        _add_cut(board, arguments, cut, left, link)
+        mends = then(cut, partial(_mended, link), cut)
+        board.model.action("Mend", arguments, [], [mends], [Note(one, f"reaches {other} again")])
+
+
+def _add_cut(board: Board, arguments: dict[str, Any], cut: Slot, left: Slot, link: CutLink) -> None:
+    def cuts(known: CutLinks, number: int) -> object:
+        return REFUSED if link in known or number == 0 else (known | {link}, number - 1)
+
+    what = Note(arguments["server"], f"is cut off from {arguments['other']}")
+    board.model.action("Cut", arguments, [], [then([cut, left], cuts, cut, left)], [what])
+
+
+def _mended(link: CutLink, known: CutLinks) -> object:
+    return known - {link} if link in known else REFUSED
 
 
 # ---- appending

@@ -88,7 +88,7 @@ def _add_exchange(board: Board, kind: str, one: BrokerId, other: BrokerId) -> No
 
     servers, arguments = board.slots.server, {"server": one, "asked": other}
     late = [board.slots.answer[one, other]] if board.slots.answer else []
-    after = board.outcomes(kind, arguments, exchange, servers[one], servers[other], *late)
+    after = board.outcomes(kind, arguments, exchange, servers[one], servers[other], *late, link=(one, other))
     board.add(kind, arguments, after, (one, other), [Arrow(one, other, kind), Arrow(other, one, f"answer to {kind}")])
 
 
@@ -102,7 +102,7 @@ def _add_unanswered(board: Board, kind: str, one: BrokerId, other: BrokerId) -> 
         return (handled(board, other, asked, request),)
 
     servers, arguments, name = board.slots.server, {"server": one, "asked": other}, f"{kind}Unanswered"
-    after = board.outcomes(name, arguments, ask, servers[one], servers[other])
+    after = board.outcomes(name, arguments, ask, servers[one], servers[other], link=(one, other))
     board.add(name, arguments, after, (other,), [Arrow(one, other, kind)], spends="lost_answers")
 
 
@@ -125,7 +125,7 @@ def _add_question(board: Board, kind: str, one: BrokerId, other: BrokerId) -> No
         return REFUSED if outcomes is None or request is None else LateAnswer(other, request, outcomes[0].answer)
 
     servers, arguments, name = board.slots.server, {"server": one, "asked": other}, f"Ask{kind}"
-    after = board.outcomes(name, arguments, ask, servers[one], servers[other], under_way)
+    after = board.outcomes(name, arguments, ask, servers[one], servers[other], under_way, link=(one, other))
     more = [then(under_way, send, servers[one], after)]
     board.add(name, arguments, after, (other,), [Arrow(one, other, kind)], more, spends="late_answers")
 

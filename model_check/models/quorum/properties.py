@@ -65,6 +65,7 @@ def add_properties(board: Board) -> None:
         claim("TwoEpochsHaveLeaders", "quorum"),
     )
     model.sometimes("RecordIsCommitted", [when(has_record, slots.committed)], claim("RecordIsCommitted", "quorum"))
+    _add_those_of_serving_leaders(board)
     if board.voters_in_log:
         voting = list(zip(board.servers.values(), servers, strict=True))
         model.always(
@@ -78,6 +79,18 @@ def add_properties(board: Board) -> None:
             [when(partial(knows_other_voters, server), slot) for server, slot in voting],
             claim("VotersHaveChanged", "quorum"),
         )
+
+
+def _add_those_of_serving_leaders(board: Board) -> None:
+    needless = board.slots.needless
+    if needless is None:
+        return
+    if board.parameters["fair_timers"]:
+        rule = when(lambda elections: not elections.stood, needless)
+        board.model.always("NoNeedlessElection", [rule], claim("NoNeedlessElection", "quorum"), "TwoEpochsHaveLeaders")
+    if board.parameters["strangers"]:
+        rule = when(lambda elections: not elections.unseated, needless)
+        board.model.always("StrangerUnseatsNobody", [rule], claim("StrangerUnseatsNobody", "quorum"), "TwoEpochsHaveLeaders")
 
 
 def is_one_each(elected: Elected) -> bool:

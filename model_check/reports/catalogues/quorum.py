@@ -12,6 +12,9 @@ ALL_MUTANTS: Mapping[str, Mutant] = {mutant.name: mutant for mutant in QUORUM_MU
 OLDER: dict[str, Any] = {"release": "3.9", "records": 0}
 """Elections that nobody asks about before: fewer states."""
 
+CUT_OFF: dict[str, Any] = {"records": 0, "fair_timers": True, "cuts": 1}
+"""Timers that end only for who is cut off."""
+
 HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "forgets-vote": ({}, "VotesOnce", 7),
     "leads-again": ({"power_losses": 1}, "SameEpochSameRecords", 4),
@@ -30,27 +33,29 @@ HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "changes-while-changing": ({**OLDER, "voter_changes": 2}, "CommittedOnNewestLeader", 9),
     "keeps-cut-voters": ({"records": 0, "voter_changes": 1}, "SameEpochSameRecords", 9),
     "late-answers-count": ({"late_answers": 1}, "NoIllegalState", 7),
+    "promises-while-following": (CUT_OFF, "NoNeedlessElection", 9),
+    "stands-without-majority": (CUT_OFF, "NoNeedlessElection", 9),
 }
 """Mutants that violate a property of states: the bounds, the property, and the steps of the shortest run."""
+
+LIVENESS_HUNTS: dict[str, dict[str, Any]] = {"no-check-quorum": {**CUT_OFF, "cuts": 2, "max_epoch": 1}}
+"""Bounds within which a leader that is cut off leads on for ever with the mutant."""
 
 NOT_CAUGHT = {
     "follower-forgets-vote": (
         "a follower knows who leads, and votes for nobody in that epoch, whether it waits, asks, or starts again; up to"
         " 3.9 it forgets its vote"
     ),
-    "no-check-quorum": "costs time: a leader that nobody fetches from commits nothing, and answers nobody",
     "counts-leader-always": (
         "a leader that is removed commits with one voter too few, but whoever lacks that record still asks this leader for"
         " its vote, by the voters that it knows, and is refused"
     ),
     "changes-before-own-record": "the run that we know needs four voters and three epochs; none has been explored so far",
-    "promises-while-following": "costs time: a leader that serves is deposed by who cannot reach it",
     "truncates-committed": "no leader lacks what is committed, so none asks for that, as long as no disk is lost",
     "votes-by-id": (
         "where directories are known, a replica with another one is no voter, and stands for nothing; where they are not, a"
         " disk that is lost breaks elections anyhow"
     ),
-    "stands-without-majority": "costs time: a replica that nobody would vote for deposes a leader that serves",
 }
 """Mutants that no run of the model tells apart by what it violates, and why."""
 
@@ -64,7 +69,8 @@ CATALOGUE = MutantCatalogue(
     not_caught=NOT_CAUGHT,
     title=QUORUM_SECTION,
     about="Each rule of the quorum of controllers weakened by itself, in the model [`quorum`](quorum-model.md).",
-    hunted_for_ever={},
+    hunted_for_ever=LIVENESS_HUNTS,
+    liveness="CutOffLeaderResigns",
     symmetry=True,
 )
 """All of them."""

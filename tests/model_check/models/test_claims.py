@@ -32,7 +32,7 @@ MORE_PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "kafka": OF_KAFKA,
     "group": [{"protocol": "consumer"}, {"moves": 1, "zombies": 1}],
     "transactions": [{"inputs": 1}],
-    "quorum": [{"voter_changes": 1}],
+    "quorum": [{"voter_changes": 1}, {"fair_timers": True, "strangers": 1}],
 }
 """By model: the parameters with which it has properties that it has not by default."""
 

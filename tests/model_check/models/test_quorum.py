@@ -8,9 +8,11 @@ from kspec.model_check.core.audit import audit, reachable_states
 from kspec.model_check.core.exploration import Limits
 from kspec.model_check.core.symmetry import Symmetry
 from kspec.model_check.engines.compiled.search import explore
+from kspec.model_check.graphs.edges import state_graph
+from kspec.model_check.graphs.liveness import check_liveness
 from kspec.model_check.models import MODELS
 from kspec.model_check.models.quorum.board import directory_of
-from kspec.model_check.reports.catalogues.quorum import ALL_MUTANTS, CATALOGUE, HUNTS, NOT_CAUGHT
+from kspec.model_check.reports.catalogues.quorum import ALL_MUTANTS, CATALOGUE, HUNTS, LIVENESS_HUNTS, NOT_CAUGHT
 from kspec.model_check.traces.encode import in_words
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
@@ -130,15 +132,23 @@ def test_a_leader_that_lost_its_disk_is_told_that_it_leads() -> None:
 
 
 def test_every_mutant_is_caught_or_explained() -> None:
-    assert ALL_MUTANTS.keys() == HUNTS.keys() | NOT_CAUGHT.keys()
-    assert not HUNTS.keys() & NOT_CAUGHT.keys()
+    listed = [*HUNTS, *LIVENESS_HUNTS, *NOT_CAUGHT]
+    assert sorted(ALL_MUTANTS) == sorted(listed)
     assert all(map(CATALOGUE.is_listed, ALL_MUTANTS))
 
 
-SLOW_HUNTS = ["commits-at-epoch-start", "keeps-high-watermark", "late-answers-count", "longest-log-wins", "never-flushes"]
+SLOW_HUNTS = [
+    "promises-while-following",
+    "stands-without-majority",
+    "commits-at-epoch-start",
+    "keeps-high-watermark",
+    "late-answers-count",
+    "longest-log-wins",
+    "never-flushes",
+]
 
 
-@pytest.mark.parametrize("name", marked(HUNTS, slow=SLOW_HUNTS, nightly=SLOW_HUNTS[:1]))
+@pytest.mark.parametrize("name", marked(HUNTS, slow=SLOW_HUNTS, nightly=["commits-at-epoch-start"]))
 def test_a_mutant_is_caught(name: str) -> None:
     bounds, prop, steps = HUNTS[name]
     assert violations({**bounds, "mutant": name}, prop) == {prop: steps}
@@ -180,16 +190,109 @@ def test_a_record_of_an_earlier_epoch_is_committed_too_early_in_this_run_by_the_
 
 
 def test_one_that_is_not_caught_is_not_explored() -> None:
-    assert not CATALOGUE.hunt("no-check-quorum").caught
+    assert not CATALOGUE.hunt("votes-by-id").caught
     assert CATALOGUE.hunt("votes-for-itself").caught_by == {"VotesOnce": 4}
+
+
+# ---- liveness, and elections that nobody needed
+
+FAIR: dict[str, Any] = {"records": 0, "fair_timers": True}
+ALL_LIVE = ["LeaderIsElected", "LeaderCommits", "VoterFollows"]
+
+
+def lassos(parameters: dict[str, Any], without: str = "") -> tuple[int, dict[str, int]]:
+    """The states, and the steps of a lasso for each liveness property that is violated."""
+    model = MODELS["quorum"].build({**MODELS["quorum"].defaults(parameters), **parameters})
+    fairness = [one for one in model.fairness if one.action != without]
+    found = check_liveness(state_graph(model, 1), model.liveness, lambda prop: fairness)
+    steps = {one.prop.name: len(one.lasso.steps) - 1 + bool(one.lasso.closing) for one in found.verdicts if one.lasso}
+    premises = [one.prop.name for one in found.verdicts if one.met]
+    assert premises[:1] == ["LeaderIsElected"]
+    if parameters.get("max_epoch", 2) > 1:
+        assert premises[1:3] == ALL_LIVE[1:]
+    return found.graph.states, steps
+
+
+def test_all_properties_of_liveness_are_asked() -> None:
+    model = MODELS["quorum"].build(FAIR)
+    assert [prop.name for prop in model.liveness] == [*ALL_LIVE, "CutOffLeaderResigns"]
+    assert [prop.name for prop in MODELS["quorum"].build({}).liveness] == ALL_LIVE
+
+
+@pytest.mark.parametrize(
+    "row",
+    marked(
+        LIVE := [
+            ({**FAIR, "servers": 2}, 38),
+            ({**FAIR, **OLDER}, 2_496),
+            ({"fair_timers": True, **OLDER}, 9_384),
+            ({"fair_timers": True}, 13_034),
+            ({**FAIR, **NEXT, "restarts": 1}, 34_426),
+            ({**FAIR, "cuts": 1}, 38_122),
+            ({**FAIR, **OLDER, "cuts": 2}, 116_430),
+        ],
+        slow=LIVE[2:],
+        nightly=LIVE[4:],
+    ),
+)
+def test_with_fair_timers_a_leader_is_elected_commits_and_is_followed(row: tuple[dict[str, Any], int]) -> None:
+    assert lassos(row[0]) == (row[1], {})
+
+
+def test_a_timer_that_ends_too_early_keeps_everybody_from_leading() -> None:
+    """Since 4.0 one that asks in vain is in no later epoch: all may do so for ever, and then the epochs never end."""
+    assert lassos({"records": 0, "servers": 2, "max_epoch": 1})[1] == {"LeaderIsElected": 4, "LeaderCommits": 6}
+
+
+@pytest.mark.parametrize(
+    ("without", "steps"),
+    [
+        ("PreVote", {"LeaderIsElected": 2}),
+        ("Vote", {}),
+        ("BeginQuorumEpoch", {}),
+        ("Fetch", {"LeaderCommits": 4}),
+        ("TimeOut", {"LeaderIsElected": 0}),
+    ],
+)
+def test_which_assumption_each_needs(without: str, steps: dict[str, int]) -> None:
+    assert lassos({**FAIR, "servers": 2}, without)[1] == steps
+
+
+@pytest.mark.parametrize("release", marked(["2.8", "3.7"], slow=["3.7"]))
+def test_a_leader_that_is_cut_off_leads_on_up_to_3_6(release: str) -> None:
+    steps = {"CutOffLeaderResigns": 5} if release == "2.8" else {}
+    assert lassos({**FAIR, "release": release, "cuts": 2, "max_epoch": 1})[1] == steps
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_a_leader_that_is_cut_off_leads_on_without_check_quorum() -> None:
+    bounds = LIVENESS_HUNTS["no-check-quorum"]
+    assert lassos({**bounds, "mutant": "no-check-quorum"})[1] == {"CutOffLeaderResigns": 8}
+    assert lassos({**bounds, **NEXT})[1] == {}
+
+
+@pytest.mark.parametrize("release", marked(["3.9", "4.2", "next"], slow=["4.2", "next"]))
+def test_one_that_is_cut_off_from_its_leader_stands_up_to_3_9(release: str) -> None:
+    """Since 4.0 it asks before, and those whom the leader serves refuse (KIP-996)."""
+    needless = {"NoNeedlessElection": 5} if release == "3.9" else {}
+    assert violations({**FAIR, "cuts": 1, "release": release}, "NoNeedlessElection", *SAFETY) == needless
+
+
+@pytest.mark.parametrize(("release", "steps"), [("2.8", 4), ("3.9", 4), ("4.2", 5)])
+def test_a_stranger_unseats_a_leader(release: str, steps: int) -> None:
+    bounds = {"records": 0, "strangers": 1, "release": release}
+    assert violations(bounds, "StrangerUnseatsNobody") == {"StrangerUnseatsNobody": steps}
 
 
 # ---- the model itself
 
 
 def test_the_model_reads_and_writes_what_it_declares() -> None:
-    everything = {"restarts": 1, "power_losses": 1, "wipes": 1, "resignations": 1, "lost_answers": 1}
-    model = MODELS["quorum"].build({**everything, "late_requests": 1, "late_answers": 1, "servers": 2})
+    everything = {"restarts": 1, "power_losses": 1, "wipes": 1, "resignations": 1, "lost_answers": 1, "cuts": 1}
+    model = MODELS["quorum"].build(
+        {**everything, "late_requests": 1, "late_answers": 1, "strangers": 1, "fair_timers": True, "servers": 2}
+    )
     assert audit(model, most=60, unused=False).findings == []
 
 
