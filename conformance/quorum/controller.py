@@ -55,7 +55,7 @@ TRANSITION = re.compile(r"Completed transition to (\w+?)(?:State)?\(.*?\b[eE]poc
 class ObservedVoter(NamedTuple):
     """A voter as it is seen: its role and epoch in memory; epoch, leader and vote on its disk; and its log there.
 
-    `log`: the epoch of each record.
+    `log`: the epoch of each record; `start`: the offset of the first.
     """
 
     role: str
@@ -64,6 +64,7 @@ class ObservedVoter(NamedTuple):
     leader: int
     voted: int
     log: tuple[Epoch, ...]
+    start: Offset = Offset(0)
 
     @property
     def words(self) -> str:
@@ -77,7 +78,8 @@ class ObservedVoter(NamedTuple):
             parts.append(f"voted for {self.voted}")
         epochs = sorted(set(self.log))
         kept = ", ".join(f"{self.log.count(epoch)} of epoch {epoch}" for epoch in epochs)
-        return ", ".join([*parts, f"log of {len(self.log)}" + (f" ({kept})" if kept else "")])
+        begins = f" from {self.start} on" if self.start else ""
+        return ", ".join([*parts, f"log of {len(self.log)}{begins}" + (f" ({kept})" if kept else "")])
 
 
 class RealVoter:
@@ -153,7 +155,7 @@ class RealVoter:
             return None
         role, epoch = found[-1]
         on_disk = (Epoch(stored["leaderEpoch"]), stored["leaderId"], stored["votedId"])
-        return ObservedVoter(role.lower(), Epoch(int(epoch)), *on_disk, self.log())
+        return ObservedVoter(role.lower(), Epoch(int(epoch)), *on_disk, self.log(), self.start_offset())
 
     @property
     def has_first_snapshot(self) -> bool:
@@ -167,6 +169,10 @@ class RealVoter:
     def log(self) -> tuple[Epoch, ...]:
         """The epoch of each record in the log."""
         return tuple(Epoch(header.leader_epoch) for header, records in batches_in(self._bytes()) for _ in records)
+
+    def start_offset(self) -> Offset:
+        """The offset at which the first segment begins, above 0 only after a snapshot of another voter."""
+        return Offset(min((int(one.stem) for one in self._log_folder.glob("*.log")), default=0))
 
     def batches(self) -> dict[tuple[Offset, Epoch], bytes]:
         """The batches in the log, by their first offset and their epoch."""

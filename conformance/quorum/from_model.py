@@ -7,7 +7,8 @@ ends before what is not replayed.
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 from kspec.conformance.kafka.run_files import run_in
 from kspec.conformance.quorum.controller import REAL
@@ -18,14 +19,17 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    SnapshotTransfer,
+    TakeSnapshot,
     TimeOut,
     VoterExchange,
     VoterRequestKind,
 )
 from kspec.conformance.quorum.runs import QuorumRun
-from kspec.conformance.quorum.voters import VOTERS, first_voters, take
+from kspec.conformance.quorum.voters import VOTERS, Voters, first_voters, take
 from kspec.model_check.engines.simulation.walks import trace_of, walks
 from kspec.model_check.models import MODELS
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.values import BrokerId
 
@@ -59,28 +63,66 @@ CHANGE_BOUNDS: Mapping[str, Any] = {**WALK_BOUNDS, "without_directories": False,
 CHANGE_WEIGHTS: Mapping[str, int] = {"RemoveVoter": 8, "AddVoter": 60}
 
 
-def walk(seed: int, rules: QuorumProtocol, bounds: Mapping[str, Any] = WALK_BOUNDS) -> QuorumRun:
-    """A random walk of the model. Its real voter is 1, 2 or 3, by the seed."""
+SNAPSHOTS = 0.15
+"""The share of steps after which a played voter takes a snapshot, in walks with snapshots, if it can."""
+
+
+class WalkKind(NamedTuple):
+    """A kind of random walks: its name, its bounds, and whether played voters take snapshots."""
+
+    name: str
+    bounds: Mapping[str, Any]
+    snapshots: bool = False
+
+
+WALK_KINDS = {
+    one.name: one
+    for one in (WalkKind("seed", WALK_BOUNDS), WalkKind("changes", CHANGE_BOUNDS), WalkKind("snapshots", WALK_BOUNDS, True))
+}
+
+
+def walk(seed: int, rules: QuorumProtocol, kind: WalkKind = WALK_KINDS["seed"]) -> QuorumRun:
+    """A random walk of the model. Its real voter is 1, 2 or 3, by the seed.
+
+    The model knows no snapshots: those of played voters come between its steps, and what they make impossible is left out.
+    """
+    bounds = kind.bounds
     model = MODELS[MODEL].build({**bounds, "release": rules.name, "mutant": None})
     weights = {action.name: {**WALK_WEIGHTS, **CHANGE_WEIGHTS}.get(action.name, WEIGHT) for action in model.actions}
     weights |= {name: 1 for name in weights if name.endswith(UNANSWERED)}
     (found,) = walks(model, [], seed, [0], WALK_STEPS, weights)
     taken = [(step.action.name, step.action.args) for step in trace_of(model, found.actions) if step.action is not None]
-    name = f"seed:{seed}" if bounds is WALK_BOUNDS else f"changes:{seed}"
-    run = run_of_actions(name, taken, BrokerId(1 + seed % len(VOTERS)))
+    run = run_of_actions(f"{kind.name}:{seed}", taken, BrokerId(1 + seed % len(VOTERS)))
     run = run._replace(changes_voters=bool(bounds.get("voter_changes")))
-    return run._replace(steps=tuple(_telling_steps(run, rules)))
+    choose = Random(f"snapshots {seed}") if kind.snapshots else None
+    return run._replace(steps=tuple(_telling_steps(run, rules, choose)))
 
 
-def _telling_steps(run: QuorumRun, rules: QuorumProtocol) -> Iterator[QuorumMove]:
-    """The steps that change something, and requests to the real voter."""
+def _telling_steps(run: QuorumRun, rules: QuorumProtocol, choose: Random | None) -> Iterator[QuorumMove]:
+    """The steps that change something, and requests to the real voter; with snapshots, if somebody chooses where."""
     voters = first_voters(rules, voters_in_log=run.changes_voters)
     for step in run.steps:
         taken = take(voters, step)
         is_told = isinstance(step, VoterExchange) and step.asked == REAL
-        if taken is not None and (is_told or taken.after != voters):
-            yield step
-            voters = taken.after
+        if taken is None or not (is_told or taken.after != voters):
+            continue
+        yield step
+        voters = taken.after
+        for more in _snapshots_after(voters, choose):
+            also = take(voters, more)
+            if also is not None:
+                yield more
+                voters = also.after
+
+
+def _snapshots_after(voters: Voters, choose: Random | None) -> Iterator[QuorumMove]:
+    """The snapshots that are fetched and taken after a step: who is told of one fetches it at once."""
+    for one in VOTERS:
+        voter = voters.of(one)
+        if voter.wanted != NO_SNAPSHOT:
+            yield SnapshotTransfer(one, voter.replica.election.leader)
+    if choose is not None and choose.random() < SNAPSHOTS:
+        yield TakeSnapshot(choose.choice([one for one in VOTERS if one != REAL]))
 
 
 def read_run(path: Path, real: int) -> QuorumRun:

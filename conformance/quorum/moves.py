@@ -81,6 +81,19 @@ class Append(NamedTuple):
     server: BrokerId
 
 
+class TakeSnapshot(NamedTuple):
+    """A voter that is played takes a snapshot of all that it knows to be committed, and keeps no records before its end."""
+
+    server: BrokerId
+
+
+class SnapshotTransfer(NamedTuple):
+    """A voter fetches the snapshot that its leader has told it of, in one piece."""
+
+    server: BrokerId
+    asked: BrokerId
+
+
 class Tell(NamedTuple):
     """Somebody sends a request to a voter, whoever he says he is."""
 
@@ -99,6 +112,8 @@ QuorumMove: TypeAlias = (
     | Restart
     | LoseDisk
     | Append
+    | TakeSnapshot
+    | SnapshotTransfer
     | Tell
 )
 """A step of a run."""

@@ -3,10 +3,13 @@
 from kspec.conformance.quorum.moves import (
     AddVoter,
     AnswerArrival,
+    Append,
     LoseDisk,
     QuorumMove,
     RemoveVoter,
     Restart,
+    SnapshotTransfer,
+    TakeSnapshot,
     Tell,
     TimeOut,
     VoterChangeTimesOut,
@@ -103,6 +106,13 @@ def _is_behind(leader: QuorumReplica[RecordLog], voter: ReplicaKey) -> bool:
     added = leader.voter_sets[-1].offset
     is_added = 0 < added < leader.high_watermark and voter in voters_of(leader)
     return is_added and leader.role == VoterRole.LEADER and progress_of(leader, voter).end_offset < added
+
+
+def begins_with_snapshot(states: tuple[Voters, ...]) -> bool:
+    """Whether 1 leads with a log that begins with another one's snapshot, and knows more than that to be committed."""
+    replica = states[-1].of(ONE).replica
+    is_begun = 0 < replica.snapshot.end_offset == replica.local.log.start_offset < replica.high_watermark
+    return is_begun and replica.role == VoterRole.LEADER
 
 
 def committed_by_one(states: tuple[Voters, ...]) -> bool:
@@ -318,6 +328,40 @@ CANDIDATES = (
         ),
         added_though_behind,
         changes_voters=True,
+    ),
+    *(
+        QuorumRun(
+            name,
+            f"2 leads, with a snapshot in place of its first records{also}. 1 fetches the snapshot, and leads after that.",
+            "a voter that began with another one's snapshot leads, and commits what follows",
+            (
+                *_elects(TWO, THREE),
+                _begin(TWO, THREE),
+                Append(TWO),
+                *(_fetch(THREE, TWO),) * 3,
+                TakeSnapshot(TWO),
+                _begin(TWO, ONE),
+                _fetch(ONE, TWO),
+                SnapshotTransfer(ONE, TWO),
+                _fetch(ONE, TWO),
+                Append(TWO),
+                _fetch(ONE, TWO),
+                Restart(ONE),
+                _fetch(ONE, TWO),
+                Restart(THREE),
+                TimeOut(ONE),
+                _pre_vote(ONE, THREE),
+                _vote(ONE, THREE),
+                _begin(ONE, THREE),
+                *(_fetch(THREE, ONE),) * 3,
+            ),
+            begins_with_snapshot,
+            changes_voters=changes_voters,
+        )
+        for name, also, changes_voters in (
+            ("snapshot", "", False),
+            ("snapshot-with-voters", ", which names the voters", True),
+        )
     ),
 )
 """Each by the rules of 4.4; a release without a pre-vote leaves those steps out."""

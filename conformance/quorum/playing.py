@@ -11,8 +11,9 @@ from kspec.conformance.quorum.translation import SINCE_PRE_VOTE, as_told, reques
 from kspec.conformance.quorum.voters import kind_of
 from kspec.impl.wire.quorum import by_ids
 from kspec.impl.wire.values import Message
+from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.quorum.requests import QuorumRequest
-from kspec.spec.values import Error
+from kspec.spec.values import Epoch, Error, Offset
 
 POLL_SECONDS = 0.01
 
@@ -38,7 +39,8 @@ class PlayedVoter:
     async def _answer(self, arrived: ArrivedRequest) -> Message | None:
         if arrived.api == "ApiVersions":
             return self._versions()
-        if request_in_words_of_spec(arrived.api, arrived.version, arrived.message) is None:
+        is_of_quorum = request_in_words_of_spec(arrived.api, arrived.version, arrived.message) is not None
+        if not is_of_quorum and arrived.api != "FetchSnapshot":
             return _refused(arrived)
         self._held.append(arrived)
         return None
@@ -70,6 +72,22 @@ class PlayedVoter:
             if kind_of(expected) == VoterRequestKind.FETCH:
                 for other in others:  # who waits asks any voter, one at a time
                     other.lose_all()
+            await asyncio.sleep(POLL_SECONDS)
+        raise NothingAskedError(last)
+
+    async def asked_for_snapshot(self, snapshot: SnapshotId, seconds: float) -> ArrivedRequest:
+        """Wait for the request for the first piece of a snapshot. Raises: `NothingAskedError`."""
+        end, last = time.monotonic() + seconds, "nothing"
+        while time.monotonic() < end:
+            for arrived in self._pending():
+                if arrived.api == "FetchSnapshot":
+                    part = arrived.message.topics[0].partitions[0]
+                    wanted = SnapshotId(Offset(part.snapshot_id.end_offset), Epoch(part.snapshot_id.epoch))
+                    if (wanted, part.position) == (snapshot, 0):
+                        self._held.remove(arrived)
+                        return arrived
+                    last = f"{wanted} from {part.position} on"
+                self._lose(arrived)
             await asyncio.sleep(POLL_SECONDS)
         raise NothingAskedError(last)
 

@@ -7,7 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from kspec.conformance.kafka.codec import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE, Codec
+from kspec.conformance.kafka.codec import (
+    KRAFT_VERSION,
+    KRAFT_VOTERS,
+    LEADER_CHANGE,
+    SNAPSHOT_FOOTER,
+    SNAPSHOT_HEADER,
+    Codec,
+)
 from kspec.conformance.kafka.jars import Jars
 from kspec.conformance.kafka.network import ArrivedRequest, NodeConnection
 from kspec.conformance.quorum.controller import ELECTION_MS, FETCH_MS, REAL, ObservedVoter, RealVoter
@@ -18,6 +25,7 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    SnapshotTransfer,
     Tell,
     TimeOut,
     VoterExchange,
@@ -30,6 +38,8 @@ from kspec.conformance.quorum.translation import (
     answer_on_the_wire,
     on_the_wire,
     removal_on_the_wire,
+    snapshot_on_the_wire,
+    snapshot_request_on_the_wire,
     voters_on_the_wire,
 )
 from kspec.conformance.quorum.voters import (
@@ -45,7 +55,8 @@ from kspec.conformance.quorum.voters import (
     with_appended,
 )
 from kspec.impl.wire.values import Message
-from kspec.spec.messages.quorum.fetch import QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import QuorumFetchResponse, SnapshotId
+from kspec.spec.messages.quorum.voters import VoterSetEntry
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.requests import QuorumRequest
@@ -181,6 +192,10 @@ class QuorumReplay:
             case VoterExchange(server=server) if server == REAL_ID:
                 await self._answer_real(move, taken)
                 words = in_words(taken.answer)
+            case SnapshotTransfer(server, asked) if server == REAL_ID:
+                await self._send_snapshot(asked)
+            case SnapshotTransfer(server, asked) if asked == REAL_ID:
+                words = await self._ask_for_snapshot(server)
             case AnswerArrival(server, asked) if server == REAL_ID:
                 place = next(place for place, (whose, _) in enumerate(self._late) if whose == asked)
                 self._answer(self._late.pop(place)[1], taken)
@@ -253,6 +268,28 @@ class QuorumReplay:
         assert taken.request is not None
         assert taken.answer is not None
         arrived.answer(answer_on_the_wire(taken.answer, self._records_of(taken.request, taken.answer)))
+
+    async def _send_snapshot(self, leader: BrokerId) -> None:
+        """Give the real voter the snapshot that it wants of a played leader."""
+        wanted = self._voters.of(REAL_ID).wanted
+        try:
+            arrived = await self._played[leader].asked_for_snapshot(wanted, TIMER_SECONDS)
+        except NothingAskedError as error:
+            raise _DepartsError("its request", f"FetchSnapshot of {wanted}", str(error)) from None
+        epoch = self._voters.of(leader).replica.election.epoch
+        arrived.answer(snapshot_on_the_wire(wanted, self._content_of(leader, wanted), leader, epoch))
+
+    async def _ask_for_snapshot(self, one: BrokerId) -> str:
+        """Let a played voter fetch the real leader's snapshot; its size in words."""
+        voter = self._voters.of(one)
+        epoch = voter.replica.election.epoch
+        sent = snapshot_request_on_the_wire(self._codec, self._voters.key(one), epoch, voter.wanted)
+        answer = await (await self._connected()).ask(sent.api, sent.version, sent.message)
+        part = answer.topics[0].partitions[0]
+        if part.error_code or len(bytes(part.unaligned_records)) != part.size:
+            told = f"{Error(part.error_code).name}, {len(bytes(part.unaligned_records))} of {part.size} bytes"
+            raise _DepartsError("its answer", "NONE, with all of the snapshot", told)
+        return f"{part.size} bytes"
 
     async def _ask_real(self, request: QuorumRequest, taken: VotersStep) -> QuorumAnswer | None:
         """Send a request to the real voter, and hold its answer against the specification's."""
@@ -354,7 +391,7 @@ class QuorumReplay:
         if not self._led_last or voter.replica.role == VoterRole.LEADER or voter.halted is not None:
             return voters
         local = voter.replica.local
-        more = tuple(Record(APPENDED, epoch) for epoch in self._real.log()[local.log.end_offset :])
+        more = tuple(Record(APPENDED, epoch) for epoch in self._real.log()[local.log.end_offset - local.log.start_offset :])
         replica = voter.replica._replace(local=local._replace(log=local.log.append(more)))
         return voters.replaced(REAL_ID, voter._replace(replica=replica))
 
@@ -375,7 +412,7 @@ class QuorumReplay:
         replica = self._voters.of(REAL_ID).replica
         self._led_last = replica.role == VoterRole.LEADER
         if self._led_last and self._voters.of(REAL_ID).halted is None:
-            more = len(self._real.log()) - replica.local.log.end_offset
+            more = self._real.start_offset() + len(self._real.log()) - replica.local.log.end_offset
             self._voters = with_appended(self._voters, REAL_ID, max(more, 0))
         return self._voters
 
@@ -425,9 +462,34 @@ class QuorumReplay:
         level = self._codec.write("KRaftVersionRecord", 0, Message(version=0, k_raft_version=1))
         return self._codec.control_batch(offset, epoch, now, change, (KRAFT_VERSION, level), self._voters_at(leader, last))
 
+    def _content_of(self, leader: BrokerId, snapshot: SnapshotId) -> bytes:
+        """The snapshot of a played leader: a version of the metadata, without which a real voter ends, and the voters."""
+        now = int(time.time() * 1000)
+        header = (
+            SNAPSHOT_HEADER,
+            self._codec.write("SnapshotHeaderRecord", 0, Message(version=0, last_contained_log_timestamp=now)),
+        )
+        told = [header]
+        if self._voters.voters_in_log:
+            level = self._codec.write("KRaftVersionRecord", 0, Message(version=0, k_raft_version=1))
+            first = self._voters.of(leader).replica.voter_sets[0]
+            told += [(KRAFT_VERSION, level), self._voters_record(first)]
+        version = Message(name="metadata.version", feature_level=METADATA_VERSION)
+        values = [self._codec.metadata_record("FeatureLevelRecord", version)]
+        footer = (SNAPSHOT_FOOTER, self._codec.write("SnapshotFooterRecord", 0, Message(version=0)))
+        return b"".join(
+            (
+                self._codec.control_batch(0, snapshot.epoch, now, *told),
+                self._codec.metadata_batch(len(told), snapshot.epoch, now, values),
+                self._codec.control_batch(len(told) + 1, snapshot.epoch, now, footer),
+            )
+        )
+
     def _voters_at(self, leader: BrokerId, offset: Offset) -> tuple[int, bytes]:
         """The record of the voters at an offset of a played leader's log."""
-        entry = next(one for one in self._voters.of(leader).replica.voter_sets if one.offset == offset)
+        return self._voters_record(next(one for one in self._voters.of(leader).replica.voter_sets if one.offset == offset))
+
+    def _voters_record(self, entry: VoterSetEntry) -> tuple[int, bytes]:
         ports = {REAL_ID: self._real.port, **{one: played.listener.port for one, played in self._played.items()}}
         return KRAFT_VOTERS, self._codec.write("VotersRecord", 0, voters_on_the_wire(entry.voters, ports))
 
@@ -435,14 +497,16 @@ class QuorumReplay:
 def _plain(answer: QuorumFetchResponse) -> QuorumFetchResponse:
     """An answer with the epochs of its records alone."""
     records = tuple(Record(0, batch.leader_epoch) for batch in answer.records for _ in range(batch.record_count))
-    return QuorumFetchResponse(answer.error, answer.epoch, answer.leader, records, answer.high_watermark, answer.diverging)
+    told = (answer.high_watermark, answer.diverging, answer.snapshot)
+    return QuorumFetchResponse(answer.error, answer.epoch, answer.leader, records, *told)
 
 
 def as_observed(voter: QuorumVoter) -> ObservedVoter:
     """A voter of the specification as a real one would be seen."""
     replica, election = voter.replica, voter.replica.election
     log = tuple(record.leader_epoch for record in replica.local.log.records)
-    return ObservedVoter(replica.role.value, election.epoch, election.epoch, election.leader, election.voted.id, log)
+    stored = (election.epoch, election.leader, election.voted.id)
+    return ObservedVoter(replica.role.value, election.epoch, *stored, log, replica.local.log.start_offset)
 
 
 def _expected_in_words(voter: QuorumVoter) -> str:

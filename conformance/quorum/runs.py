@@ -12,13 +12,15 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    SnapshotTransfer,
+    TakeSnapshot,
     Tell,
     TimeOut,
     VoterChangeTimesOut,
     VoterExchange,
 )
 from kspec.conformance.quorum.voters import Voters, first_voters, take
-from kspec.spec.messages.quorum.fetch import QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchResponse
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.protocol import QuorumProtocol
@@ -84,6 +86,10 @@ def move_in_words(move: QuorumMove) -> str:
             return f"{server} is killed, and starts again with an empty disk"
         case Append(server):
             return f"{server} appends a record"
+        case TakeSnapshot(server):
+            return f"{server} takes a snapshot"
+        case SnapshotTransfer(server, asked):
+            return f"{server} fetches the snapshot of {asked}"
         case Tell(asked, request, who):
             return f"{who} sends {asked}: {request_in_words(request)}"
 
@@ -116,6 +122,8 @@ def in_words(answer: QuorumAnswer | None) -> str:
         parts.append(f"{count} records")
         if answer.high_watermark != UNKNOWN_OFFSET:
             parts.append(f"high watermark {answer.high_watermark}")
+        if answer.snapshot != NO_SNAPSHOT:
+            parts.append(f"a snapshot up to {answer.snapshot.end_offset}")
         if answer.diverging != UNDEFINED_EPOCH_END:
             parts.append(f"diverging at {answer.diverging.end_offset}")
     leads = f"{answer.leader} leads" if answer.leader != NO_LEADER else "no leader known"

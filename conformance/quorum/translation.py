@@ -14,7 +14,7 @@ from kspec.impl.wire.values import Message
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
-from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest, QuorumFetchResponse, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.messages.quorum.voters import VoterSet
 from kspec.spec.quorum.effects import QuorumAnswer
@@ -39,6 +39,9 @@ LISTENER = "CONTROLLER"
 OPERATOR_MS = 60_000
 TELLS_HIGH_WATERMARK = 18
 """The first version of Fetch in which a follower tells its high watermark."""
+
+FIRST_SNAPSHOT_WITH_DIRECTORY = 1
+"""The first version of FetchSnapshot in which a replica tells its directory."""
 
 SINCE_PRE_VOTE = 2
 """The first version of Vote that may ask before an election."""
@@ -113,6 +116,21 @@ def _fetch_on_the_wire(codec: Codec, request: QuorumFetchRequest, wait_ms: int) 
         topics=[Message(topic_id=TOPIC_ID, partitions=[Message(**fields)])],
     )
     return OutgoingRequest("Fetch", version, message)
+
+
+def snapshot_request_on_the_wire(codec: Codec, replica: ReplicaKey, epoch: Epoch, snapshot: SnapshotId) -> OutgoingRequest:
+    """The request of a played follower for a snapshot of its leader: all of it, if it is not too large."""
+    version = codec.versions("FetchSnapshot").last
+    part = Message(
+        partition=0,
+        current_leader_epoch=epoch,
+        snapshot_id=Message(**snapshot._asdict()),
+        position=0,
+        **({"replica_directory_id": bytes(replica.directory)} if version >= FIRST_SNAPSHOT_WITH_DIRECTORY else {}),
+    )
+    topics = [Message(name=TOPIC, partitions=[part])]
+    message = Message(cluster_id=CLUSTER_ID, replica_id=replica.id, max_bytes=FETCH_BYTES, topics=topics)
+    return OutgoingRequest("FetchSnapshot", version, message)
 
 
 def removal_on_the_wire(voter: ReplicaKey) -> Message:
@@ -210,7 +228,23 @@ def _fetch_answer_on_the_wire(answer: QuorumFetchResponse, records: bytes) -> Me
     }
     if answer.diverging != UNDEFINED_EPOCH_END:
         fields["diverging_epoch"] = Message(epoch=answer.diverging.leader_epoch, end_offset=answer.diverging.end_offset)
+    if answer.snapshot != NO_SNAPSHOT:
+        fields["snapshot_id"] = Message(**answer.snapshot._asdict())
     return Message(error_code=0, responses=[Message(topic_id=TOPIC_ID, partitions=[Message(**fields)])])
+
+
+def snapshot_on_the_wire(snapshot: SnapshotId, content: bytes, leader: BrokerId, epoch: Epoch) -> Message:
+    """The answer of a played leader to FetchSnapshot: all of the snapshot in one piece."""
+    part = Message(
+        index=0,
+        error_code=0,
+        snapshot_id=Message(**snapshot._asdict()),
+        current_leader=Message(leader_id=leader, leader_epoch=epoch),
+        size=len(content),
+        position=0,
+        unaligned_records=content,
+    )
+    return Message(error_code=0, topics=[Message(name=TOPIC, partitions=[part])])
 
 
 def answer_in_words_of_spec(api: str, message: Message) -> QuorumAnswer:
@@ -227,7 +261,10 @@ def _fetch_answer_in_words_of_spec(message: Message) -> QuorumFetchResponse:
     if error != Error.NONE:
         return QuorumFetchResponse(error, epoch, leader_id)
     records = tuple(record_epochs(bytes(part.records or b"")))
-    return QuorumFetchResponse(error, epoch, leader_id, records, Offset(part.high_watermark), diverging_in(part))
+    told = getattr(part, "snapshot_id", None)
+    is_told = told is not None and told.end_offset >= 0
+    snapshot = SnapshotId(Offset(told.end_offset), Epoch(told.epoch)) if told is not None and is_told else NO_SNAPSHOT
+    return QuorumFetchResponse(error, epoch, leader_id, records, Offset(part.high_watermark), diverging_in(part), snapshot)
 
 
 def record_epochs(batches: bytes) -> list[Record]:

@@ -14,6 +14,8 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    SnapshotTransfer,
+    TakeSnapshot,
     Tell,
     TimeOut,
     VoterChangeTimesOut,
@@ -23,24 +25,44 @@ from kspec.conformance.quorum.moves import (
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest, VoterChangeResponse
 from kspec.spec.messages.quorum.voters import VoterSets
-from kspec.spec.quorum.effects import Halt, IllegalState, QuorumAnswer, VersionsWanted, VoterChangeEnded
+from kspec.spec.quorum.effects import (
+    ForgetRequests,
+    Halt,
+    IllegalState,
+    LogReplaced,
+    QuorumAnswer,
+    SnapshotWanted,
+    VersionsWanted,
+    VoterChangeEnded,
+)
 from kspec.spec.quorum.elections import on_timeout
+from kspec.spec.quorum.following import after_own_snapshot, on_snapshot
 from kspec.spec.quorum.leading import append, on_check_quorum
 from kspec.spec.quorum.messages import handle_answer, handle_request
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.reconfiguration import handle_add_voter, handle_remove_voter, on_versions, on_voter_change_timeout
-from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, ElectionState, QuorumReplica, QuorumServer, QuorumSettings
+from kspec.spec.quorum.replica import (
+    NO_CHANGE,
+    NO_ELECTION,
+    ElectionState,
+    QuorumReplica,
+    QuorumServer,
+    QuorumSettings,
+    voters_of,
+)
 from kspec.spec.quorum.requests import QuorumRequest, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.snapshots import check_snapshot
 from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.releases.quorum import QUORUM_NEXT, QUORUM_RELEASES
 from kspec.spec.step import Reply, Send
-from kspec.spec.values import NO_DIRECTORY, NO_EPOCH, BrokerId, DirectoryId, Error, MonotonicMs, Record, ReplicaKey
+from kspec.spec.values import NO_DIRECTORY, NO_EPOCH, BrokerId, DirectoryId, Error, MonotonicMs, Offset, Record, ReplicaKey
 
 NOW = MonotonicMs(1_000_000)
 LONG_AGO = MonotonicMs(0)
@@ -58,10 +80,11 @@ KINDS = {
 
 
 class QuorumVoter(NamedTuple):
-    """A voter: its replica, and why it has stopped for good, if it has."""
+    """A voter: its replica, why it has stopped for good, if it has, and the snapshot that it is to fetch, if it is."""
 
     replica: QuorumReplica[RecordLog]
     halted: IllegalState | None = None
+    wanted: SnapshotId = NO_SNAPSHOT
 
 
 class AnswerOnItsWay(NamedTuple):
@@ -134,16 +157,28 @@ def first_voters(protocol: QuorumProtocol, *, voters_in_log: bool = False) -> Vo
     return blank._replace(voters=tuple(_started(blank, one, EMPTY_LOG, NO_ELECTION, everybody) for one in VOTERS))
 
 
-def _started(voters: Voters, one: BrokerId, log: RecordLog, election: ElectionState, voter_sets: VoterSets) -> QuorumVoter:
-    directory, in_log = voters.key(one).directory, voters.voters_in_log
-    step = start(voters.server(one), log, election, directory, voter_sets, voters_in_log=in_log)
+def _started(
+    voters: Voters,
+    one: BrokerId,
+    log: RecordLog,
+    election: ElectionState,
+    voter_sets: VoterSets,
+    snapshot: SnapshotId = NO_SNAPSHOT,
+) -> QuorumVoter:
+    step = start(voters.server(one), log, election, voters.key(one).directory, voter_sets, snapshot, voters.voters_in_log)
     return _after(QuorumVoter(step.state), step)
 
 
 def _after(before: QuorumVoter, step: QuorumStep[RecordLog]) -> QuorumVoter:
     reasons = [effect.reason for effect in step.effects if isinstance(effect, Halt)]
     known = frozenset(one._replace(last_fetch_ms=LONG_AGO) for one in step.state.progress)
-    return QuorumVoter(step.state._replace(progress=known), reasons[0] if reasons else before.halted)
+    wanted = before.wanted
+    for effect in step.effects:
+        if isinstance(effect, ForgetRequests | LogReplaced):
+            wanted = NO_SNAPSHOT
+        if isinstance(effect, SnapshotWanted):
+            wanted = effect.snapshot
+    return QuorumVoter(step.state._replace(progress=known), reasons[0] if reasons else before.halted, wanted)
 
 
 def _answer_in(step: QuorumStep[RecordLog], voter: QuorumVoter) -> QuorumAnswer | None:
@@ -188,14 +223,19 @@ def take(voters: Voters, move: QuorumMove) -> VotersStep | None:
             return _changed(voters, server, lambda known, state: on_voter_change_timeout(known, state, NOW))
         case Restart(server):
             replica = voters.of(server).replica
-            log = replica.local.log._replace(opened_epoch=NO_EPOCH)
-            return _restarted(voters, server, _started(voters, server, log, replica.election, replica.voter_sets))
+            log, begins = replica.local.log, replica.snapshot
+            log = log if begins != NO_SNAPSHOT and not log.records else log._replace(opened_epoch=NO_EPOCH)
+            return _restarted(voters, server, _started(voters, server, log, replica.election, replica.voter_sets, begins))
         case LoseDisk(server):
             assert not voters.voters_in_log, "who loses his disk has another directory, and is another replica"
             first = voters.of(server).replica.voter_sets[:1]
             return _restarted(voters, server, _started(voters, server, EMPTY_LOG, NO_ELECTION, first))
         case Append(server):
             return _appended(voters, server, (Record(APPENDED, NO_EPOCH),))
+        case TakeSnapshot(server):
+            return _with_snapshot(voters, server)
+        case SnapshotTransfer(server, asked):
+            return _with_snapshot_of(voters, server, asked)
         case Tell(asked, request):
             return handled(voters, asked, request)
 
@@ -244,6 +284,27 @@ def by_the_clock(voters: Voters, one: BrokerId, most: int) -> Iterator[Voters]:
             return
         yield taken.after
         taken = _timed_out(taken.after, one)
+
+
+def _with_snapshot(voters: Voters, one: BrokerId) -> VotersStep | None:
+    before = voters.of(one)
+    log, end = before.replica.local.log, before.replica.high_watermark
+    if before.halted is not None or not log.start_offset < end:
+        return None
+    snapshot = SnapshotId(end, log.epoch_at(Offset(end - 1)))
+    return VotersStep(voters.replaced(one, before._replace(replica=after_own_snapshot(before.replica, snapshot))))
+
+
+def _with_snapshot_of(voters: Voters, one: BrokerId, asked: BrokerId) -> VotersStep | None:
+    before, leader = voters.of(one), voters.of(asked)
+    is_there = check_snapshot(leader.replica.snapshot, before.wanted) == Error.NONE
+    if before.wanted == NO_SNAPSHOT or before.replica.election.leader != asked or not is_there:
+        return None
+    told = (
+        voters_of(leader.replica._replace(voter_sets=leader.replica.voter_sets[:1])) if voters.voters_in_log else frozenset()
+    )
+    step = on_snapshot(voters.server(one), before.replica, before.wanted, NOW, told)
+    return VotersStep(voters.replaced(one, _after(before, step)))
 
 
 def _appended(voters: Voters, one: BrokerId, records: tuple[Record, ...]) -> VotersStep | None:

@@ -17,17 +17,13 @@ if TYPE_CHECKING:
     from kspec.conformance.quorum.runs import QuorumRun
     from kspec.spec.quorum.protocol import QuorumProtocol
 
-CHANGES = "changes"
-WALKS = ("seed", CHANGES)
-"""The kinds of random walks, of which each has a number."""
-
 
 @click.command()
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--kafka", default="4.4.0", show_default=True, metavar="V", help="The release under test, from 3.9.0 on.")
 @click.option("--rules", metavar="RELEASE", help="Expect what this release's rules say, to see that Kafka departs.")
 @click.option(
-    "--traces", type=click.IntRange(1), metavar="N", help="With seed:S or changes:S: the walks of N seeds from S on."
+    "--traces", type=click.IntRange(1), metavar="N", help="With KIND:S, as seed:S: the walks of N seeds from S on."
 )
 @click.option(
     "--real", type=click.IntRange(1, 3), default=1, show_default=True, help="With a file: the server that is real."
@@ -39,8 +35,8 @@ def quorum(
 ) -> int:
     """Replay runs of three voters of the metadata log, of which one is a real controller; all that have a name, or NAME.
 
-    NAME may also be seed:N (a random walk of model quorum), changes:N (one in which voters are removed and added), or a
-    file: ITF, or what `kspec check quorum --json` prints.
+    NAME may also be seed:N (a random walk of model quorum), changes:N (one in which voters are removed and added),
+    snapshots:N (one in which voters take snapshots), or a file: ITF, or what `kspec check quorum --json` prints.
     Each message of the real one, its role, its election on the disk and its log are compared with the release's rules.
 
     Exit status: 0 the controller does what the rules say, whatever comes of it; 1 it does not; 2 bad usage; 3 Java, a jar,
@@ -99,7 +95,7 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 def _runs(name: str | None, kafka: str, traces: int | None, real: int) -> "list[QuorumRun | FlushRun]":
     from kspec.conformance.kafka.run_files import NoRunInFileError
-    from kspec.conformance.quorum.from_model import CHANGE_BOUNDS, WALK_BOUNDS, read_run, walk
+    from kspec.conformance.quorum.from_model import WALK_KINDS, read_run, walk
     from kspec.conformance.quorum.named import NAMED, for_release
     from kspec.conformance.quorum.power import FLUSH_RUNS
     from kspec.conformance.quorum.voters import rules_of
@@ -107,8 +103,8 @@ def _runs(name: str | None, kafka: str, traces: int | None, real: int) -> "list[
     asks_before = _numbers(kafka) >= (4, 0)
     there = {one.name: one for one in NAMED.values() if not one.since or _numbers(one.since) <= _numbers(kafka)}
     kind, _, first = (name or "").partition(":")
-    if traces is not None and kind not in WALKS:
-        raise click.UsageError("--traces goes with seed:N")
+    if traces is not None and kind not in WALK_KINDS:
+        raise click.UsageError(f"--traces goes with {', '.join(f'{one}:N' for one in WALK_KINDS)}")
     if name is None:
         return [*(for_release(one, asks_before=asks_before) for one in there.values()), *FLUSH_RUNS.values()]
     if name in FLUSH_RUNS:
@@ -117,9 +113,8 @@ def _runs(name: str | None, kafka: str, traces: int | None, real: int) -> "list[
         return [for_release(there[name], asks_before=asks_before)]
     if name in NAMED:
         raise click.UsageError(f"{name} is a run of releases from {NAMED[name].since}.0 on, and not of {kafka}")
-    if kind in WALKS and first.isdecimal():
-        bounds = CHANGE_BOUNDS if kind == CHANGES else WALK_BOUNDS
-        return [walk(int(first) + number, rules_of(kafka), bounds) for number in range(traces or 1)]
+    if kind in WALK_KINDS and first.isdecimal():
+        return [walk(int(first) + number, rules_of(kafka), WALK_KINDS[kind]) for number in range(traces or 1)]
     if Path(name).exists():
         try:
             return [read_run(Path(name), real)]

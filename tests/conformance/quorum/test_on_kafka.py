@@ -60,15 +60,13 @@ def test_no_release_has_the_repair_of_next() -> None:
 
 
 REFUTED = ("fetch-unseats", "new-voter", "removed-leader-resigns")
-BY_DAY = ["pre-vote-unseats", "last-epoch", "removed-voter-answers"]
+BY_DAY = ["pre-vote-unseats", "last-epoch", "removed-voter-answers", "snapshot-with-voters"]
 NIGHTLY = ["fetch-unseats", "new-voter", "lost-disk", "goes-back", "lost-leader", "old-voter", "another-leader"]
-NIGHTLY += ["removed-leader", "removed-leader-resigns", "lagging-voter"]
+NIGHTLY += ["removed-leader", "removed-leader-resigns", "lagging-voter", "snapshot"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", marked(["pre-vote-unseats", "last-epoch", "removed-voter-answers", *NIGHTLY], nightly=NIGHTLY)
-)
+@pytest.mark.parametrize("name", marked([*BY_DAY, *NIGHTLY], nightly=NIGHTLY))
 def test_candidates_on_a_real_controller(name: str) -> None:
     jars_or_skip(NEWEST)
     assert told(name)["confirmed"] is (name not in REFUTED)
@@ -93,7 +91,7 @@ def test_one_that_is_not_alone_loses_nothing_and_next_would_lose_nothing() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["seed", "changes"])
+@pytest.mark.parametrize("kind", ["seed", "changes", "snapshots"])
 @pytest.mark.parametrize("traces", marked([1, 10], nightly=[10]))
 def test_walks_of_the_model_are_followed(kind: str, traces: int) -> None:
     jars_or_skip(NEWEST)
@@ -111,7 +109,7 @@ def test_walks_of_the_model_are_followed(kind: str, traces: int) -> None:
         (["kept-vote", "--kafka", "x"], "expected a release from 3.9.0 on"),
         (["kept-vote", "--rules", "9"], "there are no rules '9'"),
         (["pre-vote-unseats", "--kafka", "3.9.2"], "a run of releases from 4.0.0 on"),
-        (["kept-vote", "--traces", "2"], "--traces goes with seed:N"),
+        (["kept-vote", "--traces", "2"], "--traces goes with seed:N, changes:N, snapshots:N"),
         (["pyproject.toml"], "pyproject.toml: Expecting value"),
     ],
 )

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from kspec.conformance.kafka.run_files import NoRunInFileError
-from kspec.conformance.quorum.from_model import CHANGE_BOUNDS, read_run, run_of_actions, walk
+from kspec.conformance.quorum.from_model import WALK_KINDS, read_run, run_of_actions, walk
 from kspec.conformance.quorum.moves import (
     AddVoter,
     Append,
     LoseDisk,
     RemoveVoter,
     Restart,
+    SnapshotTransfer,
+    TakeSnapshot,
     TimeOut,
     VoterExchange,
     VoterRequestKind,
@@ -22,12 +24,13 @@ from kspec.conformance.quorum.power import answers_before_flush
 from kspec.conformance.quorum.runs import move_in_words, states_in
 from kspec.conformance.quorum.voters import by_the_clock, first_voters, rules_of, take
 from kspec.model_check.models import MODELS
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.messages.quorum.voter_changes import VoterChangeResponse
 from kspec.spec.quorum.effects import IllegalState
 from kspec.spec.quorum.replica import voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.releases.quorum import QUORUM_3_9, QUORUM_4_1, QUORUM_4_2, QUORUM_NEXT, QUORUM_RELEASES
-from kspec.spec.values import BrokerId, Error
+from kspec.spec.values import BrokerId, Epoch, Error, Offset
 
 HOLDS = {
     "kept-vote": ("4.0", "4.1", "4.2"),
@@ -46,6 +49,8 @@ HOLDS = {
     "removed-leader": ("3.9", "4.0", "4.1", "4.2"),
     "removed-leader-resigns": (),
     "lagging-voter": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "snapshot": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "snapshot-with-voters": ("3.9", "4.0", "4.1", "4.2", "next"),
 }
 """The releases in which each run comes to what it claims."""
 
@@ -153,7 +158,7 @@ def test_every_action_of_the_model_that_is_not_replayed_is_known() -> None:
 
 def test_walks_remove_voters_and_add_them_again() -> None:
     rules = rules_of("4.4.0")
-    runs = [walk(seed, rules, CHANGE_BOUNDS) for seed in range(1, 7)]
+    runs = [walk(seed, rules, WALK_KINDS["changes"]) for seed in range(1, 7)]
     assert all(run.changes_voters and len(states_in(run, rules)) == len(run.steps) + 1 for run in runs)
     assert sum(isinstance(step, RemoveVoter) for run in runs for step in run.steps) >= 4
 
@@ -172,3 +177,31 @@ def test_a_voter_that_has_caught_up_is_added_again() -> None:
     again = take(states[-1], AddVoter(ONE, THREE))
     assert again is not None
     assert again.changed == VoterChangeResponse(Error.REQUEST_TIMED_OUT), "the change before it is not committed"
+
+
+def test_a_snapshot_is_of_what_is_committed_and_fetched_from_the_leader_once_it_has_told_of_it() -> None:
+    run = NAMED["snapshot"]
+    states = states_in(run, QUORUM_4_2)
+    place = next(number for number, step in enumerate(run.steps, 1) if isinstance(step, TakeSnapshot))
+    before, told, fetched = states[place], states[place + 2], states[place + 3]
+    assert before.of(TWO).replica.snapshot == SnapshotId(Offset(2), Epoch(1))
+    assert take(before, TakeSnapshot(TWO)) is None, "there is nothing more to take"
+    assert take(before, SnapshotTransfer(ONE, TWO)) is None, "nobody has told of it"
+    assert take(told, SnapshotTransfer(ONE, THREE)) is None, "3 does not lead"
+    assert (told.of(ONE).wanted, fetched.of(ONE).wanted) == (SnapshotId(Offset(2), Epoch(1)), NO_SNAPSHOT)
+    assert fetched.of(ONE).replica.local.log.start_offset == 2
+    late = take(told, TimeOut(ONE))
+    assert late is not None
+    assert late.after.of(ONE).wanted == NO_SNAPSHOT, "it asks for votes, and has forgotten what it asked for"
+    in_words = [move_in_words(one) for one in (TakeSnapshot(TWO), SnapshotTransfer(ONE, TWO))]
+    assert in_words == ["2 takes a snapshot", "1 fetches the snapshot of 2"]
+
+
+def test_voters_take_and_fetch_snapshots_in_walks() -> None:
+    rules = rules_of("4.4.0")
+    runs = [walk(seed, rules, WALK_KINDS["snapshots"]) for seed in range(1, 13)]
+    assert all(len(states_in(run, rules)) == len(run.steps) + 1 for run in runs)
+    fetched = [step for run in runs for step in run.steps if isinstance(step, SnapshotTransfer)]
+    assert sum(step.server == ONE for step in fetched) >= 2
+    assert sum(isinstance(step, TakeSnapshot) for run in runs for step in run.steps) > len(fetched)
+    assert runs[0].steps == walk(1, rules, WALK_KINDS["snapshots"]).steps
