@@ -37,6 +37,7 @@ from kspec.spec.values import (
     Offset,
     PartitionEpoch,
     PartitionId,
+    ReplicaKey,
 )
 
 NONE, ONE = Offset(0), Offset(1)
@@ -96,7 +97,7 @@ class MajorityRecord(NamedTuple):
         voting = sorted(self.up - self.strangers)
         for candidate in voting:
             granted = frozenset(one for one in voting if is_up_to_date(*self._end(candidate), *self._end(one)))
-            if is_elected(Tally(replicas_of(self.size), granted)):
+            if is_elected(Tally(frozenset(map(ReplicaKey, replicas_of(self.size))), granted)):
                 return candidate
         return NO_LEADER
 

@@ -75,14 +75,15 @@ def _of_path(
         return found
     whole = z3.And(*asked.values())
     if whole.get_id() not in everywhere:
-        everywhere[whole.get_id()] = whole, _status(settings, premises, whole) == "proved"
+        everywhere[whole.get_id()] = whole, status_of(settings, premises, whole) == "proved"
     conditions = [path.condition, path.facts, *premises]
-    if everywhere[whole.get_id()][1] or _status(settings, conditions, whole) == "proved":
+    if everywhere[whole.get_id()][1] or status_of(settings, conditions, whole) == "proved":
         return found
-    return found | {name: _status(settings, conditions, goal) for name, goal in asked.items()}
+    return found | {name: status_of(settings, conditions, goal) for name, goal in asked.items()}
 
 
-def _status(settings: ProofSettings, premises: Sequence[z3.BoolRef], goal: z3.BoolRef) -> Status:
+def status_of(settings: ProofSettings, premises: Sequence[z3.BoolRef], goal: z3.BoolRef) -> Status:
+    """The result for a goal under premises."""
     solver = z3.Solver()
     solver.add(*premises, z3.Not(goal))
     try:

@@ -63,6 +63,10 @@ class SymbolicInt:
     def __rsub__(self, other: Any) -> "SymbolicInt":
         return SymbolicInt(number(other) - self.term)
 
+    def __floordiv__(self, divisor: int) -> "SymbolicInt":
+        assert divisor > 0, "Z3 rounds down for these alone"
+        return SymbolicInt(self.term / divisor)
+
     def __lt__(self, other: Any) -> "SymbolicBool | bool":
         return other > 0 if isinstance(other, float) else SymbolicBool(self.term < number(other))
 
@@ -93,6 +97,17 @@ class SymbolicInt:
         return str(self.term)
 
 
+class AnyTruth(SymbolicBool):
+    """A Boolean of which nothing is known, in sets: two of them may be equal, so all have one hash."""
+
+    __slots__ = ()
+
+    __eq__ = SymbolicBool.__eq__
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return 0
+
+
 class AnyNumber(SymbolicInt):
     """A number of which nothing is known, in sets: two of them may be equal, so all have one hash."""
 
@@ -100,6 +115,9 @@ class AnyNumber(SymbolicInt):
 
     __eq__ = SymbolicInt.__eq__
     __ne__ = SymbolicInt.__ne__
+
+    def __ge__(self, other: Any) -> "SymbolicBool | bool":
+        return AnyTruth(self.term >= number(other))
 
     def __neg__(self) -> "AnyNumber":
         return AnyNumber(-self.term)

@@ -9,7 +9,7 @@ from kspec.proofs.theorems.async_isr import ASYNC_ISR_THEOREM
 from kspec.proofs.theorems.consumer_group import CONSUMER_GROUP_THEOREM
 from kspec.proofs.theorems.kafka_next.theorem import KAFKA_NEXT_POWER_LOSS_THEOREM, KAFKA_NEXT_THEOREM
 from kspec.proofs.theorems.kip_320 import KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM, KIP_320_THEOREM
-from kspec.proofs.theorems.quorum_elections import QUORUM_ELECTIONS_THEOREM
+from kspec.proofs.theorems.quorum.elections import QUORUM_ELECTIONS_THEOREM
 
 THEOREMS: dict[str, Theorem] = {
     theorem.name: theorem

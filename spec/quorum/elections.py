@@ -8,6 +8,7 @@ from kspec.spec.quorum.refusals import check_voters_request, is_meant
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, votes
 from kspec.spec.quorum.rules.epochs import NOMINEES, VoterRole
 from kspec.spec.quorum.rules.replication import last_epoch_of
+from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.quorum.rules.votes import counted
 from kspec.spec.quorum.transitions import (
     QuorumStep,
@@ -96,7 +97,7 @@ def handle_vote_response(
     taken = take_epoch_and_leader(server, state, response.error, response.epoch, response.leader)
     if not taken.goes_on or taken.step.state.role not in NOMINEES:
         return taken.step
-    if asked.to not in state.tally.voters:
+    if asked.to not in ids_of(state.tally.voters):
         return Step(state, (Halt(IllegalState.NOT_A_VOTER),))
     before = state.tally.rejected if response.is_granted else state.tally.granted
     if state.role == VoterRole.CANDIDATE and asked.to in before:

@@ -13,7 +13,7 @@ from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, ReplicaProgre
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.snapshots import IN_PLACE, FetchPlace, place_fetch
 from kspec.spec.quorum.rules.voters import is_voter, reaches_end, sets_between
-from kspec.spec.quorum.rules.votes import majority_of
+from kspec.spec.quorum.rules.votes import majority_of, size_of
 from kspec.spec.quorum.transitions import (
     QuorumStep,
     become_resigned,
@@ -156,8 +156,8 @@ def hear(server: QuorumServer, state: QuorumReplica[LogT], replica: ReplicaKey) 
     if not is_voter(voters, replica):
         return Step(state)
     heard_from = state.heard_from | {replica.id}
-    needed = majority_of(len(voters)) - votes(server, state)
-    if len(heard_from) < needed:
+    needed = majority_of(size_of(voters)) - votes(server, state)
+    if size_of(heard_from) < needed:
         return Step(state._replace(heard_from=heard_from))
     return Step(state._replace(heard_from=frozenset()), (check_quorum_timer(server),))
 
@@ -199,7 +199,7 @@ def on_check_quorum(server: QuorumServer, state: QuorumReplica[LogT], now: Monot
 
     **Kafka:** `KafkaRaftClient.pollLeader`, `LeaderState.timeUntilCheckQuorumExpires`.
     """
-    voters = len(voters_of(state))
+    voters = size_of(voters_of(state))
     if state.role != VoterRole.LEADER or not server.protocol.checks_quorum(voters):
         return Step(state)
     return become_resigned(server, state)

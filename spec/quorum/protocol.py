@@ -54,6 +54,9 @@ class QuorumProtocol:
     checks_quorum: Callable[[int], bool]
     """Whether a leader of so many voters resigns if a majority does not fetch."""
 
+    majority_offset: Callable[[tuple[Offset, ...]], Offset]
+    """The offset up to which enough voters have the log, by the end of each voter's log."""
+
     commits: Callable[[Offset, Offset], bool]
     """Whether a leader commits up to an offset that a majority has, by the offset at which its epoch starts."""
 

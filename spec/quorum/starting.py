@@ -9,6 +9,7 @@ from kspec.spec.quorum.replica import ElectionState, QuorumReplica, QuorumServer
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import last_epoch_of
 from kspec.spec.quorum.rules.voters import ids_of
+from kspec.spec.quorum.rules.votes import size_of
 from kspec.spec.quorum.transitions import (
     QuorumStep,
     become_follower,
@@ -48,7 +49,7 @@ def start(
     )
     step = _restored(server, state)
     stands = step.state.role in (VoterRole.UNATTACHED, VoterRole.FOLLOWER, VoterRole.RESIGNED)
-    if stands and votes(server, state) and len(voters_of(state)) == 1:
+    if stands and votes(server, state) and size_of(voters_of(state)) == 1:
         alone = become_prospective(server, step.state)
         return Step(alone.state, (*step.effects, *alone.effects))
     return step

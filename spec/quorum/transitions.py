@@ -36,7 +36,6 @@ from kspec.spec.quorum.replica import (
     votes,
 )
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.quorum.rules.replication import majority_offset
 from kspec.spec.quorum.rules.voters import ids_of, matches
 from kspec.spec.quorum.rules.votes import NO_TALLY, Tally, is_elected, is_rejected
 from kspec.spec.step import Step
@@ -152,7 +151,7 @@ def become_candidate(server: QuorumServer, state: QuorumReplica[LogT]) -> Quorum
 
 def first_tally(server: QuorumServer, state: QuorumReplica[LogT]) -> Tally:
     """The votes of an election that begins: the replica's own. **Kafka:** `CandidateState`, `ProspectiveState`."""
-    return Tally(ids_of(voters_of(state)), frozenset({server.self_id}))
+    return Tally(voters_of(state), frozenset({server.self_id}))
 
 
 def or_forward(server: QuorumServer, step: QuorumStep[LogT]) -> QuorumStep[LogT]:
@@ -197,7 +196,8 @@ def become_leader(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumSte
         local=state.local._replace(log=log.open_epoch(epoch).append((first.in_epoch(epoch),))),
         voter_sets=(*state.voter_sets, *found),
     )
-    appended = LeaderChangeAppended(log.end_offset, epoch, state.tally.voters, state.tally.granted, first_voters)
+    voters, granted = ids_of(state.tally.voters), state.tally.granted
+    appended = LeaderChangeAppended(log.end_offset, epoch, voters, granted, first_voters)
     committed = flush_and_count(server, leading)
     before = (PersistElection(election), ForgetRequests(), check_quorum_timer(server), appended)
     return Step(committed.state, (*before, *committed.effects))
@@ -258,7 +258,7 @@ def count_majority(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumSt
 
     **Kafka:** `LeaderState.maybeUpdateHighWatermark`, `KafkaRaftClient.onUpdateLeaderHighWatermark`.
     """
-    offset = majority_offset(_ends(server, state))
+    offset = server.protocol.majority_offset(_ends(server, state))
     is_news = state.high_watermark == UNKNOWN_OFFSET or offset > state.high_watermark
     if offset == UNKNOWN_OFFSET or not is_news or not server.protocol.commits(offset, state.epoch_start):
         return Step(state)

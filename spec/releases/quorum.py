@@ -25,6 +25,7 @@ QUORUM_2_8 = QuorumProtocol(
     takes_answer=epochs.takes_expected_answer,
     needs_begin=epochs.needs_begin_until_acknowledged,
     checks_quorum=epochs.never_checks_quorum,
+    majority_offset=replication.majority_offset,
     commits=replication.commits_own_epoch,
     counts_leader=replication.is_counted_if_voter,
     first_high_watermark=replication.unknown_at_first,

@@ -76,7 +76,7 @@ def is_answered_in_time(servers: Servers, cut: CutLinks, one: BrokerId) -> bool:
     if replica.role == VoterRole.UNATTACHED:
         return any(leads(servers[other]) and servers[other].replica.election.epoch >= epoch for other in reached)
     asks = replica.role in NOMINEES and not is_rejected(replica.tally)
-    silent = replica.tally.voters - replica.tally.granted - replica.tally.rejected
+    silent = ids_of(replica.tally.voters) - replica.tally.granted - replica.tally.rejected
     return asks and any(other in silent for other in reached)
 
 

@@ -116,7 +116,7 @@ def matches(known: ReplicaKey, replica: ReplicaKey) -> bool:
 
 def is_voter(voters: VoterSet, replica: ReplicaKey) -> bool:
     """Whether a replica is a voter. **Kafka:** `VoterSet.isVoter`."""
-    return any(matches(voter, replica) for voter in voters)
+    return replica in voters or replica._replace(directory=NO_DIRECTORY) in voters
 
 
 def ids_of(voters: VoterSet) -> frozenset[BrokerId]:

@@ -1,7 +1,9 @@
 """Votes: who gets one, and how many are enough."""
 
+from collections.abc import Sized
 from typing import NamedTuple
 
+from kspec.spec.messages.quorum.voters import VoterSet
 from kspec.spec.values import NO_DIRECTORY, NO_LEADER, NO_REPLICA, BrokerId, Epoch, Offset, ReplicaKey
 
 
@@ -77,12 +79,20 @@ class Tally(NamedTuple):
     `granted` and `rejected` hold the ids of those that have answered, oneself among them.
     """
 
-    voters: frozenset[BrokerId] = frozenset()
+    voters: VoterSet = frozenset()
     granted: frozenset[BrokerId] = frozenset()
     rejected: frozenset[BrokerId] = frozenset()
 
 
 NO_TALLY = Tally()
+
+
+def size_of(members: Sized) -> int:
+    """The number of members of a set. The set is asked, not `len`, which has a plain number for an answer, and no symbol.
+
+    **Kafka:** `Collection.size`.
+    """
+    return members.__len__()
 
 
 def majority_of(size: int) -> int:
@@ -92,12 +102,12 @@ def majority_of(size: int) -> int:
 
 def is_elected(tally: Tally) -> bool:
     """Whether a majority has granted its vote. **Kafka:** `EpochElection.isVoteGranted`."""
-    return len(tally.granted) >= majority_of(len(tally.voters))
+    return size_of(tally.granted) >= majority_of(size_of(tally.voters))
 
 
 def is_rejected(tally: Tally) -> bool:
     """Whether so many have refused that no majority can be had. **Kafka:** `EpochElection.isVoteRejected`."""
-    return len(tally.voters) - len(tally.rejected) < majority_of(len(tally.voters))
+    return size_of(tally.voters) - size_of(tally.rejected) < majority_of(size_of(tally.voters))
 
 
 def counted(tally: Tally, voter: BrokerId, is_granted: bool) -> Tally:

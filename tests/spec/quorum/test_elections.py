@@ -239,7 +239,7 @@ def test_a_refused_candidate_asks_nobody_and_waits() -> None:
 
 def test_what_the_protocol_excludes_stops_the_server() -> None:
     assert reasons(answered(candidate(), response(), BrokerId(9))) == [IllegalState.NOT_A_VOTER]
-    changed = candidate()._replace(tally=Tally(frozenset(IDS), frozenset({ONE}), frozenset({TWO})))
+    changed = candidate()._replace(tally=Tally(VOTERS, frozenset({ONE}), frozenset({TWO})))
     assert reasons(answered(changed, response())) == [IllegalState.CHANGED_VOTE]
     assert reasons(answered(candidate(), response(error=Error.INVALID_REQUEST))) == [IllegalState.INVALID_REQUEST]
     assert reasons(answered(candidate(), response(leader=ONE))) == [IllegalState.NOT_LEADER]

@@ -67,7 +67,7 @@ def test_a_vote_is_remembered_in_its_epoch() -> None:
 
 
 def test_a_majority_elects_and_refuses() -> None:
-    tally = votes.counted(Tally(frozenset({ONE, TWO, THREE}), frozenset({ONE})), TWO, False)
+    tally = votes.counted(Tally(VOTERS, frozenset({ONE})), TWO, False)
     assert not votes.is_elected(tally)
     assert not votes.is_rejected(tally)
     assert votes.is_rejected(votes.counted(tally, THREE, False))
