@@ -44,6 +44,9 @@ def handle_vote(
     if error != Error.NONE:
         return Step(state, (_answer(state, error),))
     if request.epoch > state.election.epoch:
+        is_served = state.role == VoterRole.FOLLOWER and state.has_fetched
+        if not server.protocol.takes_epoch_of_vote(state.role == VoterRole.LEADER, is_served):
+            return Step(state, (_answer(state, Error.NONE),))
         waiting = become_unattached(server, state, request.epoch)
         return _granted_or_not(server, waiting, request)
     return _granted_or_not(server, Step(state), request)

@@ -35,6 +35,10 @@ class QuorumProtocol:
     """Whether a replica would vote for another: if it leads, follows, has fetched from its leader, and if that log is up to
     date."""
 
+    takes_epoch_of_vote: Callable[[bool, bool], bool]
+    """Whether a later epoch in a Vote counts, before it is known who asks: if the replica leads, or has fetched from its
+    leader."""
+
     vote_as_unattached: Callable[[ReplicaKey, bool], ReplicaKey]
     """The vote that a replica remembers which waits: of the one that it gave, and whether that was in the same epoch."""
 

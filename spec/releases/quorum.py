@@ -19,6 +19,7 @@ QUORUM_2_8 = QuorumProtocol(
     is_up_to_date=votes.is_up_to_date,
     grants_vote=votes.grants_vote,
     grants_pre_vote=votes.never_grants_pre_vote,
+    takes_epoch_of_vote=votes.takes_every_epoch,
     vote_as_unattached=votes.vote_in_same_epoch,
     vote_as_follower=votes.no_vote,
     vote_as_prospective=votes.vote_of_prospective,

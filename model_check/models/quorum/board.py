@@ -4,10 +4,12 @@ Time is a choice: a timer may end whenever it runs. So times are not kept, nor w
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kspec.model_check.core.model import REFUSED, Effect, Event, Model, Slot, View, then, when
 from kspec.model_check.models.quorum.network import CutLink, CutLinks, NeedlessElections, with_needless
+from kspec.model_check.models.quorum.settings import REPAIRS
 from kspec.model_check.models.quorum.values import (
     CastVote,
     CommittedLog,
@@ -266,8 +268,10 @@ class Board:
 
 
 def protocol_of(parameters: dict[str, Any]) -> QuorumProtocol:
-    """The rules of the release, weakened by the mutant."""
+    """The rules of the release, with the repair, weakened by the mutant."""
     (protocol,) = (release for release in QUORUM_RELEASES if release.name == parameters["release"])
+    for name in parameters["repair"]:
+        protocol = replace(protocol, **REPAIRS[name])
     for mutant in QUORUM_MUTANTS:
         if mutant.name == parameters["mutant"]:
             return weaken(protocol, mutant)

@@ -4,11 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from kspec.model_check.core.parameters import Parameter
+from kspec.spec.quorum.rules import votes
 from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
 from kspec.spec.releases.quorum import QUORUM_NEXT, QUORUM_RELEASES
 
 NEWEST = QUORUM_RELEASES[-2].name
 """The newest release of Kafka: `next` comes after it."""
+
+REPAIRS: Mapping[str, Mapping[str, Any]] = {
+    "refuse-while-served": {"takes_epoch_of_vote": votes.takes_epoch_unless_served},
+}
+"""By name: the rules in place of those of the release."""
 
 PARAMETERS = (
     Parameter(
@@ -34,6 +40,7 @@ PARAMETERS = (
     Parameter("cuts", 0, "how often two servers may be cut off from each other, and for how long", minimum=0),
     Parameter("strangers", 0, "how often one who is no voter may ask for a vote in a later epoch", minimum=0),
     Parameter("without_directories", False, "kraft.version 0: a server with another disk is the same voter"),
+    Parameter("repair", (), "rules to repair that no release has repaired", choices=tuple(REPAIRS), many=True),
     Parameter("mutant", None, "weaken one rule", choices=tuple(mutant.name for mutant in QUORUM_MUTANTS)),
 )
 

@@ -43,6 +43,25 @@ def never_grants_pre_vote(leads: bool, follows: bool, has_fetched: bool, up_to_d
     return False
 
 
+def takes_every_epoch(leads: bool, is_served: bool) -> bool:
+    """Whether a later epoch in a Vote counts: whoever names it, be it only in a question before an election.
+
+    **Kafka:** `KafkaRaftClient.handleVoteRequest`.
+    """
+    return True
+
+
+def takes_epoch_unless_served(leads: bool, is_served: bool) -> bool:
+    """Whether a later epoch in a Vote counts: not for one who leads, nor for one whom its leader serves.
+
+    So nobody is led away by one who is no voter. A voter in a later epoch is let in all the same: it tells the leader
+    when that says that it leads.
+
+    **Kafka:** no release; Raft (Ongaro's dissertation, 4.2.3) has it.
+    """
+    return not leads and not is_served
+
+
 # ---- what a replica remembers of its vote
 
 

@@ -285,6 +285,32 @@ def test_a_stranger_unseats_a_leader(release: str, steps: int) -> None:
     assert violations(bounds, "StrangerUnseatsNobody") == {"StrangerUnseatsNobody": steps}
 
 
+REPAIRED: dict[str, Any] = {"repair": ("refuse-while-served",), "strangers": 1}
+
+
+@pytest.mark.parametrize("release", marked(["3.9", "4.2"], slow=["4.2"]))
+def test_a_stranger_unseats_nobody_if_who_is_served_refuses(release: str) -> None:
+    bounds = {"records": 0, "release": release, **REPAIRED}
+    assert violations(bounds, "StrangerUnseatsNobody", *SAFETY) == {}
+
+
+@pytest.mark.parametrize(
+    "row",
+    marked(
+        SHELTERED := [
+            ({**FAIR, **REPAIRED, "servers": 2}, 228),
+            ({**FAIR, **REPAIRED}, 16_921),
+            ({**FAIR, **REPAIRED, **OLDER, "cuts": 1}, 53_286),
+        ],
+        slow=SHELTERED[1:],
+        nightly=SHELTERED[2:],
+    ),
+)
+def test_a_voter_of_a_later_epoch_is_let_in_though_who_is_served_refuses(row: tuple[dict[str, Any], int]) -> None:
+    """A voter that the leader reaches tells it of its epoch, when that says that it leads."""
+    assert lassos(row[0]) == (row[1], {})
+
+
 # ---- the model itself
 
 

@@ -1,5 +1,6 @@
 """Elections: votes, time-outs, what is stored before what is told."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from kspec.spec.quorum.replica import ElectionState, QuorumReplica
 from kspec.spec.quorum.requests import requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import fixed_voters
-from kspec.spec.quorum.rules.votes import Tally
+from kspec.spec.quorum.rules.votes import Tally, takes_epoch_unless_served
 from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import become_candidate, become_prospective, election_timer
 from kspec.spec.releases.quorum import QUORUM_RELEASES
@@ -173,6 +174,21 @@ def test_a_later_epoch_unseats_a_leader_even_if_nobody_stands_for_election() -> 
     quorum.take(ONE, handle_vote(server_of(ONE), quorum.states[ONE], vote(BrokerId(9), 7, is_pre_vote=True), NOW))
     assert quorum.states[ONE].role == VoterRole.UNATTACHED
     assert quorum.states[ONE].election.epoch == 7
+
+
+def test_a_later_epoch_counts_only_for_who_is_not_served_where_that_is_the_rule() -> None:
+    """No release has it: the model asks whether it would do."""
+    protocol = replace(QUORUM_RELEASES[-1], takes_epoch_of_vote=takes_epoch_unless_served)
+    quorum = VoterQuorum(protocol=protocol)
+    quorum.elect(ONE, by=TWO)
+    server, leader, later = server_of(ONE, protocol), quorum.states[ONE], vote(BrokerId(9), 7)
+    step = handle_vote(server, leader, later, NOW)
+    assert step.state is leader
+    assert step.effects == (Reply(response(1, False, leader=ONE)),)
+    assert handle_vote(server, follower(), later, NOW).state.election.epoch == 7
+    served = follower()._replace(has_fetched=True)
+    assert handle_vote(server, served, later, NOW).state is served
+    assert handle_vote(server_of(ONE), served, later, NOW).state.election.epoch == 7
 
 
 def test_a_promise_is_not_stored() -> None:
