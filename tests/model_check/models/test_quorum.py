@@ -32,6 +32,7 @@ COUNTS: list[tuple[dict[str, Any], int, int, int]] = [
     ({**OLDER, "servers": 2, "late_answers": 1}, 386, 762, 1_092),
     ({**OLDER, "servers": 2, "late_requests": 1}, 1_016, 2_022, 3_265),
     ({"servers": 2, "resignations": 1}, 367, 732, 1_299),
+    ({**OLDER, "servers": 4, "max_epoch": 1, "records": 0}, 487, 9_786, 3_395),
     ({"max_epoch": 1}, 3_266, 19_496, 20_238),
     ({**NEXT, "voters": 2, "voter_changes": 1, "records": 0}, 5_528, 33_162, 32_565),
     (OLDER, 5_326, 31_677, 26_801),
@@ -175,18 +176,54 @@ COMMITTED_TOO_EARLY = (
 def test_a_record_of_an_earlier_epoch_is_committed_too_early_in_this_run_by_the_mutant_only(mutant: str | None) -> None:
     """All that shorter runs do not show is looked for by night, when the mutant is hunted."""
     bounds, name, steps = HUNTS["commits-at-epoch-start"]
-    model = MODELS["quorum"].build({**bounds, "mutant": mutant})
+    assert replayed({**bounds, "mutant": mutant}, COMMITTED_TOO_EARLY, name) == [True] * steps + [mutant is None]
+
+
+CHANGED_TOO_EARLY = (
+    "TimeOut(server=1)",
+    "Vote(server=1, asked=2)",
+    "Vote(server=1, asked=3)",
+    "RemoveVoter(server=1, voter=4)",
+    "TimeOut(server=2)",
+    "Vote(server=2, asked=3)",
+    "Vote(server=2, asked=4)",
+    "RemoveVoter(server=2, voter=1)",
+    "Fetch(server=4, asked=2)",
+    "Fetch(server=4, asked=2)",
+    "BeginQuorumEpoch(server=1, asked=3)",
+    "TimeOut(server=1)",
+    "Vote(server=1, asked=3)",
+)
+"""Two leaders remove a voter each, before a record of their epochs is committed: two and four have committed without one and
+three, who are a majority of the voters that one knows.
+"""
+
+
+@pytest.mark.parametrize("mutant", ["changes-before-own-record", None])
+def test_voters_that_are_changed_too_early_lose_a_committed_record_in_this_run(mutant: str | None) -> None:
+    """The erratum of Raft's single-server changes. A search up to there takes too long."""
+    bounds = {**OLDER, "servers": 4, "voter_changes": 2, "records": 0, "max_epoch": 3, "mutant": mutant}
+    kept = replayed(bounds, CHANGED_TOO_EARLY, "CommittedOnNewestLeader")
+    if mutant is None:
+        assert kept == [True] * 4, "the first of them may not be removed"
+    else:
+        assert kept == [True] * len(CHANGED_TOO_EARLY) + [False]
+
+
+def replayed(parameters: dict[str, Any], run: tuple[str, ...], name: str) -> list[bool]:
+    """Whether a property holds in each state of a run, up to a step that is not possible."""
+    model = MODELS["quorum"].build(parameters)
     prop = model.property_named(name)
     assert prop is not None
     state, kept = model.initial, [prop.bind()(model.initial)]
-    for label in COMMITTED_TOO_EARLY:
+    for label in run:
         (action,) = (one for one in model.actions if one.label == label)
         following = action.bind()(state)
-        assert following is not None, label
+        if following is None:
+            break
         state = following
         kept.append(prop.bind()(state))
-    assert len(COMMITTED_TOO_EARLY) == steps
-    assert kept == [True] * steps + [mutant is None]
+    return kept
 
 
 def test_one_that_is_not_caught_is_not_explored() -> None:
