@@ -11,6 +11,7 @@ from kspec.impl.controller.quorum.messages import endpoints_in
 from kspec.impl.metadata.voters import Endpoint
 from kspec.impl.wire.quorum import FIRST_WITH_ACK, key_of
 from kspec.impl.wire.values import Message
+from kspec.spec.controller.rules.features import KRAFT_VERSION, FeatureLevel, FeatureRange, supports
 from kspec.spec.messages.quorum.voter_changes import AddVoterRequest
 from kspec.spec.quorum.refusals import check_changed_voter, check_leader_epoch
 from kspec.spec.values import NO_DIRECTORY, NO_LEADER, Epoch, Error, Instant, ReplicaKey
@@ -76,7 +77,10 @@ def _check(core: ControllerCore, call: Call, voter: ReplicaKey, is_reached: bool
 
 
 def _check_update(core: ControllerCore, call: Call, voter: ReplicaKey, is_reached: bool) -> Error:
-    error = _check(core, call, voter, is_reached)
+    ranges = call.message.k_raft_version_feature
+    known = FeatureRange(KRAFT_VERSION, ranges.min_supported_version, ranges.max_supported_version)
+    is_known = supports((known,), FeatureLevel(KRAFT_VERSION, core.voter.kraft_version))
+    error = _check(core, call, voter, is_reached and is_known)
     epoch = Epoch(call.message.current_leader_epoch)
     return check_leader_epoch(core.voter.state, epoch) if error == Error.NONE else error
 

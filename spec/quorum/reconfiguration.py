@@ -12,6 +12,7 @@ from kspec.spec.messages.quorum.voter_changes import (
     VoterChangeResponse,
 )
 from kspec.spec.messages.quorum.voters import VoterSet
+from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import QuorumEffect, VersionsWanted, VoterChangeEnded
 from kspec.spec.quorum.replica import (
     NO_CHANGE,
@@ -19,14 +20,16 @@ from kspec.spec.quorum.replica import (
     QuorumServer,
     ReplicaProgress,
     VoterChange,
+    own_key,
     progress_of,
     voters_of,
+    votes,
 )
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import with_voter, without_voter
-from kspec.spec.quorum.transitions import QuorumStep, flush_and_count, write_voters
-from kspec.spec.step import Step
-from kspec.spec.values import NO_REPLICA, UNKNOWN_OFFSET, Error, MonotonicMs
+from kspec.spec.quorum.transitions import QuorumStep, fetch_timer, flush_and_count, write_voters
+from kspec.spec.step import Send, Step
+from kspec.spec.values import NO_REPLICA, UNKNOWN_OFFSET, BrokerId, Epoch, Error, MonotonicMs
 
 CAUGHT_UP_MS = 3_600_000
 """The time within which a replica must have fetched that is to vote. Kafka: `LeaderState.isReplicaCaughtUp`."""
@@ -122,6 +125,40 @@ def handle_update_voter(
     written = write_voters(state, voters_of(state))
     counted = flush_and_count(server, written.state)
     return Step(counted.state, (*written.effects, *counted.effects, *ended))
+
+
+# ---- a voter that is reached elsewhere
+
+
+def update_of(server: QuorumServer, state: QuorumReplica[LogT]) -> Send[UpdateVoterRequest] | None:
+    """The request of a follower that votes, and is reached elsewhere than the voters' record says; none of any other.
+
+    It is sent each time that a fetch may take (`fetch_timeout_ms`), until the log says where the voter is reached. A leader
+    needs no request (`spec.quorum.transitions.become_leader`).
+
+    **Kafka:** `KafkaRaftClient.pollFollowerAsVoter`, `shouldSendUpdateVoteRequest`. **Leaves out:** before `kraft.version` 1
+    a voter tells its leader once, for a later upgrade.
+    """
+    follows = state.role == VoterRole.FOLLOWER and state.reaches_leader
+    if not follows or not state.voters_in_log or not server.has_moved or not votes(server, state):
+        return None
+    return Send(state.election.leader, UpdateVoterRequest(own_key(server, state)))
+
+
+def handle_update_voter_response(
+    server: QuorumServer, state: QuorumReplica[LogT], error: Error, epoch: Epoch, leader: BrokerId, now: MonotonicMs
+) -> QuorumStep[LogT]:
+    """The leader has answered where a voter is reached: with its epoch, and without an error once that is written.
+
+    **Kafka:** `KafkaRaftClient.handleUpdateVoterResponse`, `FollowerState.resetFetchTimeoutForSuccessfulFetch`.
+    """
+    taken = take_epoch_and_leader(server, state, error, epoch, leader)
+    if not taken.goes_on or taken.step.state.role != VoterRole.FOLLOWER:
+        return taken.step
+    return Step(taken.step.state, (*taken.step.effects, fetch_timer(server)))
+
+
+# ---- when voters may change
 
 
 def check_voter_change(server: QuorumServer, state: QuorumReplica[LogT]) -> Error:

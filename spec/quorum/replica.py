@@ -44,7 +44,7 @@ class QuorumServer:
     """A server: the rules of its release, its settings, its id, and whether it may ever be a voter (a controller).
 
     `bootstrap`: servers that it may ask who leads while it knows no voter (`controller.quorum.bootstrap.servers`). Their ids
-    are below zero, as nobody knows them.
+    are below zero, as nobody knows them. `has_moved`: it is reached elsewhere than the voters' record in its log says.
     """
 
     protocol: QuorumProtocol
@@ -52,6 +52,7 @@ class QuorumServer:
     self_id: BrokerId
     may_vote: bool = True
     bootstrap: tuple[BrokerId, ...] = ()
+    has_moved: bool = False
 
 
 class ElectionState(NamedTuple):

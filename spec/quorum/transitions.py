@@ -175,18 +175,18 @@ def go_forward(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[L
 def become_leader(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
     """The candidate leads in its epoch, and appends the first record of it: with that, earlier ones can be committed.
 
-    In the same batch it writes the voters, if only the snapshot of its first start has them.
+    In the same batch it writes the voters, if only the snapshot of its first start has them, or it is reached elsewhere.
 
     **Kafka:** `KafkaRaftClient.onBecomeLeader`, `LeaderState.appendStartOfEpochControlRecords`. **Leaves out:** the same
-    thread appends the records in its next turn, before it looks at any other message; it writes the voters, too, if its own
-    addresses have changed.
+    thread appends the records in its next turn, before it looks at any other message.
     """
     epoch, log = state.election.epoch, state.local.log
     election = ElectionState(epoch, server.self_id)
-    is_first = state.voters_in_log and state.voter_sets[-1].offset == UNKNOWN_OFFSET
-    first = LEADER_CHANGE_AND_VOTERS if is_first else LEADER_CHANGE
-    first_voters: VoterSet = voters_of(state) if is_first else frozenset()
-    found = (VoterSetEntry(_last_offset(log.end_offset, first), first_voters),) if is_first else ()
+    has_moved = server.has_moved and votes(server, state)
+    tells_voters = state.voters_in_log and (state.voter_sets[-1].offset == UNKNOWN_OFFSET or has_moved)
+    first = LEADER_CHANGE_AND_VOTERS if tells_voters else LEADER_CHANGE
+    first_voters: VoterSet = voters_of(state) if tells_voters else frozenset()
+    found = (VoterSetEntry(_last_offset(log.end_offset, first), first_voters),) if tells_voters else ()
     others = frozenset(ReplicaProgress(voter) for voter in voters_of(state) if voter.id != server.self_id)
     leading = in_role(state, VoterRole.LEADER, election)._replace(
         reaches_leader=True,

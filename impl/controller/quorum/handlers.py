@@ -11,6 +11,10 @@ from kspec.spec.values import Instant, Offset
 Given = TypeVarTuple("Given")
 
 
+class QuorumHaltError(Exception):
+    """The voter has met what its protocol excludes, and stops for good."""
+
+
 class VoterHandler(Protocol[*Given]):
     """A handler of `spec` that a voter calls."""
 

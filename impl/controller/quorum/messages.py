@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kspec.impl.metadata.voters import Endpoint, VotersFound, voters_in
+from kspec.impl.metadata.voters import RECONFIGURABLE, Endpoint, VotersFound, voters_in
 from kspec.impl.records.batch import BatchHeader, InvalidBatchError, headers, is_intact
 from kspec.impl.records.record import RecordError
 from kspec.impl.wire.quorum import FIRST_WITH_PRE_VOTE, diverging_in, error_of, key_of, votes_answer
@@ -136,6 +136,18 @@ def piece_asked(cluster_id: str, replica: ReplicaKey, epoch: Epoch, snapshot: Sn
     )
     topics = [Message(name=CLUSTER_METADATA, partitions=[partition])]
     return Message(cluster_id=cluster_id, replica_id=replica.id, max_bytes=MOST_BYTES, topics=topics)
+
+
+def update_asked(cluster_id: str, epoch: Epoch, voter: ReplicaKey, own: Iterable[Endpoint]) -> Message:
+    """A voter's request to write where it is reached, and the levels of `kraft.version` that it works with."""
+    return Message(
+        cluster_id=cluster_id,
+        current_leader_epoch=epoch,
+        voter_id=voter.id,
+        voter_directory_id=voter.directory,
+        listeners=listeners_of(own),
+        k_raft_version_feature=Message(min_supported_version=0, max_supported_version=RECONFIGURABLE),
+    )
 
 
 # ---- requests that come

@@ -6,14 +6,16 @@ effects for the shell. Whoever leads from when on is told to `listener`.
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from random import Random
 from typing import TypeVar, assert_never
 
 from kspec.impl.broker.calls import Ask, ChannelKey, Effect, EndOnError
 from kspec.impl.broker.timers import Timer, Timers
-from kspec.impl.controller.quorum.handlers import Given, QuorumListener, VoterHandler
-from kspec.impl.controller.quorum.messages import OutgoingAsk, answer_taken, as_sent, piece_asked, voters_among
+from kspec.impl.controller.quorum.handlers import Given, QuorumHaltError, QuorumListener, VoterHandler
+from kspec.impl.controller.quorum.messages import OutgoingAsk, answer_taken, as_sent, piece_asked, update_asked, voters_among
+from kspec.impl.controller.quorum.own_moves import OwnMoves, is_elsewhere
+from kspec.impl.controller.quorum.snapshot_parts import PartOfSnapshot
 from kspec.impl.controller.quorum.voter_changes import ChangeEnded, ChangeRequest, VoterChanges, level_of
 from kspec.impl.controller.quorum.voter_sets import KnownVoterSets
 from kspec.impl.metadata.active import StepRecorder
@@ -55,6 +57,7 @@ from kspec.spec.quorum.reconfiguration import (
     handle_add_voter,
     handle_remove_voter,
     handle_update_voter,
+    update_of,
 )
 from kspec.spec.quorum.replica import NO_CHANGE, ElectionState, QuorumReplica, QuorumServer, own_key
 from kspec.spec.quorum.requests import QuorumRequest, asks_anybody, begin_period_ms, requests_of
@@ -79,14 +82,7 @@ LOG = logging.getLogger("kspec.controller")
 WAIT_MS = 500
 """The time that a fetch of the log waits for news. Kafka: `KafkaRaftClient.MAX_FETCH_WAIT_MS`."""
 
-
 NOT_WRITTEN, HALTED = "the metadata log cannot be written", "the quorum has come to what its protocol excludes"
-
-
-class QuorumHaltError(Exception):
-    """The voter has met what its protocol excludes, and stops for good."""
-
-
 AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
 
 
@@ -128,6 +124,7 @@ class MetadataVoter:
         self._running: dict[QuorumTimer, Timer[Effect]] = {}
         self._begins: Timer[Effect] | None = None
         self._retry: Timer[Effect] | None = None
+        self._moves = OwnMoves(self._take)
         self._generation = 0
         """The number of times that requests were forgotten."""
         self._under_way: set[BrokerId] = set()
@@ -376,6 +373,7 @@ class MetadataVoter:
         state = self.state
         if state.voters_in_log:
             self.log.voters = self.voters
+            self._compare_own_place(now)
         if self._steps == 1:  # what a step within this one is a reason for comes after the answers of this one
             effects += self._changes.forget(state, self.timers, Error.NOT_LEADER_OR_FOLLOWER)
         if state.role != before.role or state.election.epoch != before.election.epoch:
@@ -430,6 +428,22 @@ class MetadataVoter:
             return []
         self._begin_again(now)
         return self._send(now)
+
+    def _compare_own_place(self, now: Instant) -> None:
+        """Compare where this controller is reached with what the log says, and tell the leader in a while if they differ."""
+        has_moved = is_elsewhere(self.own, self.voters.get(self.key))
+        if has_moved != self.server.has_moved:
+            self.server = replace(self.server, has_moved=has_moved)
+        if has_moved and not self.leads:
+            self.known.added = {self.key: self.own}
+            self._moves.tell_later(self.timers, now, self.server.settings.fetch_timeout_ms, self._tell_own_place)
+
+    def _tell_own_place(self, now: Instant) -> list[Effect]:
+        wanted, generation = update_of(self.server, self.state), self._generation
+        if wanted is None:
+            return []
+        message = update_asked(self.cluster_id, self.epoch, wanted.message.voter, self.own)
+        return [self._moves.ask(wanted.to, message, self.request_timeout_ms, lambda: generation == self._generation)]
 
     # ---- requests
 
@@ -497,7 +511,7 @@ class MetadataVoter:
         self._under_way.add(self.leader)
         return [self._ask_for_piece(self._snapshot)]
 
-    def _ask_for_piece(self, part: "PartOfSnapshot") -> Ask:
+    def _ask_for_piece(self, part: PartOfSnapshot) -> Ask:
         message = piece_asked(self.cluster_id, self.key, self.epoch, part.snapshot, len(part.content))
 
         def take(answer: Message | None, now: Instant) -> list[Effect]:
@@ -505,7 +519,7 @@ class MetadataVoter:
 
         return Ask(ChannelKey(part.leader, "log"), "FetchSnapshot", message, take, self.request_timeout_ms)
 
-    def _take_piece(self, part: "PartOfSnapshot", answer: Message | None, now: Instant) -> list[Effect]:
+    def _take_piece(self, part: PartOfSnapshot, answer: Message | None, now: Instant) -> list[Effect]:
         if part is not self._snapshot:
             return []
         if part.generation != self._generation:
@@ -532,13 +546,3 @@ class MetadataVoter:
         self._snapshot = None
         self._under_way.discard(part.leader)
         return [*effects, *self._send(now)]
-
-
-@dataclass(slots=True)
-class PartOfSnapshot:
-    """A snapshot that is being fetched, as far as it is there. `generation`: of the requests among which it is."""
-
-    snapshot: SnapshotId
-    leader: BrokerId
-    generation: int
-    content: bytes = b""

@@ -19,16 +19,19 @@ from kspec.spec.quorum.reconfiguration import (
     handle_add_voter,
     handle_remove_voter,
     handle_update_voter,
+    handle_update_voter_response,
     on_versions,
     on_voter_change_timeout,
+    update_of,
 )
 from kspec.spec.quorum.refusals import check_changed_voter
 from kspec.spec.quorum.replica import NO_CHANGE, QuorumReplica, VoterChange, progress_of, voters_of, votes
 from kspec.spec.quorum.requests import asks_anybody, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import reaches_end
-from kspec.spec.quorum.transitions import LEADER_CHANGE_AND_VOTERS, QuorumStep, become_leader, follow_or_wait
+from kspec.spec.quorum.transitions import LEADER_CHANGE_AND_VOTERS, QuorumStep, become_leader, fetch_timer, follow_or_wait
 from kspec.spec.releases.quorum import QUORUM_NEXT
+from kspec.spec.step import Send, Step
 from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Error, MonotonicMs, Offset, ReplicaKey
 from tests.spec.quorum.driver import NEWEST, NOW, ONE, THREE, TWO, VOTERS, VoterQuorum, directory_of, key_of
 
@@ -347,3 +350,28 @@ def test_a_change_is_for_this_cluster_its_leader_and_a_voter() -> None:
     assert check_changed_voter(True, True, False, True) == Error.INVALID_REQUEST
     assert check_changed_voter(True, True, True, False) == Error.INVALID_REQUEST
     assert check_changed_voter(True, True, True, True) == Error.NONE
+
+
+def test_a_follower_that_has_moved_tells_its_leader() -> None:
+    found = quorum()
+    moved = replace(found.servers[TWO], has_moved=True)
+    wanted = update_of(moved, found.states[TWO])
+    assert wanted == Send(ONE, UpdateVoterRequest(key_of(TWO)))
+    assert update_of(found.servers[TWO], found.states[TWO]) is None
+    assert update_of(replace(found.servers[ONE], has_moved=True), found.states[ONE]) is None, "a leader asks nobody"
+    assert update_of(replace(found.servers[FOUR], has_moved=True), found.states[FOUR]) is None, "it does not vote"
+    assert update_of(moved, found.states[TWO]._replace(voters_in_log=False)) is None
+    epoch = found.states[TWO].election.epoch
+    answered = handle_update_voter_response(moved, found.states[TWO], Error.NONE, epoch, ONE, NOW)
+    assert answered == Step(found.states[TWO], (fetch_timer(moved),))
+    refused = handle_update_voter_response(moved, found.states[TWO], Error.REQUEST_TIMED_OUT, epoch, ONE, NOW)
+    assert refused == Step(found.states[TWO])
+
+
+def test_a_leader_that_has_moved_writes_the_voters_with_its_epoch() -> None:
+    found = quorum()
+    state = found.states[ONE]
+    for has_moved, voters in ((True, VOTERS), (False, frozenset())):
+        step = become_leader(replace(found.servers[ONE], has_moved=has_moved), state)
+        (told,) = [effect for effect in step.effects if isinstance(effect, LeaderChangeAppended)]
+        assert (told.first_voters, told.base_offset) == (voters, state.local.log.end_offset)

@@ -8,6 +8,7 @@ import pytest
 from kspec.impl.controller.quorum.voter_changes import VoterChanges, level_of
 from kspec.impl.metadata.election_file import QUORUM_STATE
 from kspec.impl.metadata.files import FOLDER
+from kspec.impl.metadata.voters import Endpoint
 from kspec.impl.wire.values import Message
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.values import NO_DIRECTORY, BrokerId, DirectoryId, Error, ReplicaKey
@@ -251,6 +252,35 @@ def test_a_voter_that_moves_is_told() -> None:
     named["voter_directory_id"] = WIPED
     answer = cluster.peer(active).call("UpdateRaftVoter", 0, **fields, **named, k_raft_version_feature=versions)
     assert answer.error_code in (Error.VOTER_NOT_FOUND.value, Error.REQUEST_TIMED_OUT.value)
+
+
+def test_an_update_names_the_versions_of_the_voter() -> None:
+    cluster = ChangingControllers()
+    active = cluster.elect()
+    cluster.until(lambda: cluster.all_know(*FIRST))
+    voter = key_of(cluster.others(active)[0])
+    named = {"voter_id": voter.id, "voter_directory_id": voter.directory, "cluster_id": None}
+    about = {"current_leader_epoch": active.core.voter.epoch, "listeners": [Message(name="CONTROLLER", host="h", port=1)]}
+    for lowest, highest, error in ((0, 0, Error.INVALID_REQUEST), (2, 3, Error.INVALID_REQUEST), (1, 1, Error.NONE)):
+        versions = Message(min_supported_version=lowest, max_supported_version=highest)
+        answer = cluster.peer(active).call("UpdateRaftVoter", 0, **named, **about, k_raft_version_feature=versions)
+        assert answer.error_code == error.value
+
+
+def test_a_voter_that_is_reached_elsewhere_says_so() -> None:
+    cluster = ChangingControllers()
+    active = cluster.elect()
+    cluster.until(lambda: cluster.all_know(*FIRST))
+    moved = cluster.others(active)[0]
+    elsewhere = (Endpoint("CONTROLLER", "127.0.0.1", 7_000),)
+    moved.core.voter.own = elsewhere
+    cluster.pass_time(6_000)
+    told = [node.core.voter.voters[key_of(moved)] for node in cluster.nodes.values() if node.up]
+    assert told == [elsewhere] * len(told)
+    assert not moved.core.voter.server.has_moved
+    end = moved.core.log.end_offset
+    cluster.pass_time(6_000)
+    assert moved.core.log.end_offset == end, "it says so once"
 
 
 def test_a_new_voter_is_asked_for_its_versions_by_a_name_that_kafka_takes() -> None:
