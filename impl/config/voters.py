@@ -30,6 +30,12 @@ QUORUM_SETTINGS = (
         lowest=0,
     ),
     Setting(
+        "controller.quorum.auto.join.enable",
+        "boolean",
+        "false",
+        "Whether a controller that does not vote asks for its vote itself, if the voters are in the log.",
+    ),
+    Setting(
         "controller.quorum.request.timeout.ms",
         "int",
         "2000",
@@ -40,7 +46,7 @@ QUORUM_SETTINGS = (
         "controller.quorum.retry.backoff.ms", "int", "20", "The pause before a controller asks another again (ms).", lowest=1
     ),
 )
-"""The times of the quorum. Kafka: `QuorumConfig`."""
+"""The quorum: its times, and who joins it. Kafka: `QuorumConfig`."""
 
 
 def bootstrap_of(listed: Iterable[str]) -> dict[int, Place]:

@@ -75,7 +75,8 @@ class ControllerCore:
         configured = {BrokerId(node): Endpoint(self.listener, *place) for node, place in config.places.items()}
         self._bootstrap: Mapping[int, Place] = config.bootstrap
         bootstrap = tuple(map(BrokerId, self._bootstrap))
-        server = QuorumServer(quorum_of(self.release), settings, BrokerId(config.node_id), bootstrap=bootstrap)
+        own, joins = BrokerId(config.node_id), config.flag("controller.quorum.auto.join.enable")
+        server = QuorumServer(quorum_of(self.release), settings, own, bootstrap=bootstrap, joins=joins)
         self.voter = MetadataVoter(server, configured, log, self, random or Random())
         self.voter.request_timeout_ms = config.number("controller.quorum.request.timeout.ms")
         self.voter.retry_ms = config.number("controller.quorum.retry.backoff.ms")

@@ -94,5 +94,8 @@ class QuorumProtocol:
     stops_for_acknowledgement: Callable[[bool], bool]
     """Whether a leader stops when a replica says that it knows its leader: if that is a voter or not."""
 
+    joins: Callable[[bool], bool]
+    """Whether a controller that does not vote asks for its vote itself: if its settings say so or not."""
+
     flushes_first: bool
     """Whether a leader flushes its log before it counts itself, and so before it commits if it is alone."""

@@ -158,6 +158,27 @@ def handle_update_voter_response(
     return Step(taken.step.state, (*taken.step.effects, fetch_timer(server)))
 
 
+# ---- a replica that sees to its vote itself
+
+
+def join_of(server: QuorumServer, state: QuorumReplica[LogT]) -> Send[AddVoterRequest] | Send[RemoveVoterRequest] | None:
+    """The request of a controller that does not vote, and is to: none of any other.
+
+    If its server votes with another directory, as after the loss of a disk, it asks to remove that one first. It is sent
+    each time that a fetch may take (`fetch_timeout_ms`), so a controller that an operator removes comes back, unless it is
+    stopped before (KAFKA-19850).
+
+    **Kafka:** `KafkaRaftClient.pollFollowerAsObserver`, `shouldSendAddOrRemoveVoterRequest`.
+    """
+    follows = state.role == VoterRole.FOLLOWER and state.reaches_leader and state.voters_in_log
+    if not follows or not server.protocol.joins(server.joins) or not server.may_vote or votes(server, state):
+        return None
+    leader, before = state.election.leader, next((one for one in voters_of(state) if one.id == server.self_id), None)
+    if before is not None:
+        return Send(leader, RemoveVoterRequest(before))
+    return Send(leader, AddVoterRequest(own_key(server, state), waits=False))
+
+
 # ---- when voters may change
 
 

@@ -45,6 +45,7 @@ class QuorumServer:
 
     `bootstrap`: servers that it may ask who leads while it knows no voter (`controller.quorum.bootstrap.servers`). Their ids
     are below zero, as nobody knows them. `has_moved`: it is reached elsewhere than the voters' record in its log says.
+    `joins`: it is to vote, and sees to that itself (`controller.quorum.auto.join.enable`).
     """
 
     protocol: QuorumProtocol
@@ -53,6 +54,7 @@ class QuorumServer:
     may_vote: bool = True
     bootstrap: tuple[BrokerId, ...] = ()
     has_moved: bool = False
+    joins: bool = False
 
 
 class ElectionState(NamedTuple):

@@ -38,6 +38,7 @@ QUORUM_2_8 = QuorumProtocol(
     sets_after_cut=voters.sets_below,
     resigns_when_removed=voters.resigns_if_still_asked,
     stops_for_acknowledgement=voters.stops_for_acknowledgement,
+    joins=voters.never_joins,
     flushes_first=False,
 )
 """2.8 to 3.6: a candidate at once, and a leader that nobody fetches from leads on."""
@@ -60,8 +61,8 @@ QUORUM_4_0 = replace(
 QUORUM_4_1 = replace(QUORUM_4_0, name="4.1", takes_records=take_up_to_epoch)
 """4.1, 3.9.1 and 4.0.1: a follower appends nothing of a later epoch than its own (KAFKA-18723)."""
 
-QUORUM_4_2 = replace(QUORUM_4_1, name="4.2", needs_begin=epochs.needs_begin_when_silent)
-"""4.2 to 4.4: a leader says that it leads to those that do not fetch."""
+QUORUM_4_2 = replace(QUORUM_4_1, name="4.2", needs_begin=epochs.needs_begin_when_silent, joins=voters.joins_if_told)
+"""4.2 to 4.4: a leader says that it leads to those that do not fetch, and a controller may ask for its vote itself."""
 
 QUORUM_NEXT = replace(
     QUORUM_4_2,

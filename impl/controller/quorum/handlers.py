@@ -4,6 +4,7 @@ from typing import Protocol, TypeVarTuple
 
 from kspec.impl.broker.calls import Effect
 from kspec.spec.log.epoch_log import EpochLog
+from kspec.spec.quorum.effects import QuorumAnswer
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer
 from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.values import Instant, Offset
@@ -46,3 +47,8 @@ class QuorumListener(Protocol):
 
     def renounce(self, now: Instant) -> list[Effect]:
         """This controller is no longer the active one: what it decided, and is not committed, is gone for it."""
+
+
+def nobody_waits(answer: QuorumAnswer) -> list[Effect]:
+    """Do nothing with an answer: nobody has asked."""
+    return []

@@ -12,7 +12,7 @@ from typing import TypeVar, assert_never
 
 from kspec.impl.broker.calls import Ask, ChannelKey, Effect, EndOnError
 from kspec.impl.broker.timers import Timer, Timers
-from kspec.impl.controller.quorum.handlers import Given, QuorumHaltError, QuorumListener, VoterHandler
+from kspec.impl.controller.quorum.handlers import Given, QuorumHaltError, QuorumListener, VoterHandler, nobody_waits
 from kspec.impl.controller.quorum.messages import OutgoingAsk, answer_taken, as_sent, piece_asked, update_asked, voters_among
 from kspec.impl.controller.quorum.own_moves import OwnMoves, is_elsewhere
 from kspec.impl.controller.quorum.snapshot_parts import PartOfSnapshot
@@ -57,6 +57,7 @@ from kspec.spec.quorum.reconfiguration import (
     handle_add_voter,
     handle_remove_voter,
     handle_update_voter,
+    join_of,
     update_of,
 )
 from kspec.spec.quorum.replica import NO_CHANGE, ElectionState, QuorumReplica, QuorumServer, own_key
@@ -84,11 +85,6 @@ WAIT_MS = 500
 
 NOT_WRITTEN, HALTED = "the metadata log cannot be written", "the quorum has come to what its protocol excludes"
 AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
-
-
-def nobody_waits(answer: QuorumAnswer) -> list[Effect]:
-    """Do nothing with an answer: nobody has asked."""
-    return []
 
 
 class MetadataVoter:
@@ -436,9 +432,13 @@ class MetadataVoter:
             self.server = replace(self.server, has_moved=has_moved)
         if has_moved and not self.leads:
             self.known.added = {self.key: self.own}
-            self._moves.tell_later(self.timers, now, self.server.settings.fetch_timeout_ms, self._tell_own_place)
+        if (has_moved and not self.leads) or join_of(self.server, self.state) is not None:
+            self._moves.tell_later(self.timers, now, self.server.settings.fetch_timeout_ms, self._ask_for_itself)
 
-    def _tell_own_place(self, now: Instant) -> list[Effect]:
+    def _ask_for_itself(self, now: Instant) -> list[Effect]:
+        joining = join_of(self.server, self.state)
+        if joining is not None:
+            return [self._moves.join(joining, self.cluster_id, self.own, self.request_timeout_ms)]
         wanted, generation = update_of(self.server, self.state), self._generation
         if wanted is None:
             return []

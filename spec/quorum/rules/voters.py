@@ -106,6 +106,19 @@ def takes_any_acknowledgement(is_voter: bool) -> bool:
     return False
 
 
+def never_joins(is_told: bool) -> bool:
+    """Nobody asks for its vote itself: an operator does. **Kafka:** up to 4.1."""
+    return False
+
+
+def joins_if_told(is_told: bool) -> bool:
+    """Whether a controller that does not vote asks for its vote itself: if settings tell it to.
+
+    **Kafka:** `KafkaRaftClient.shouldSendAddOrRemoveVoterRequest`, `QuorumConfig.autoJoin` (since 4.2).
+    """
+    return is_told
+
+
 def matches(known: ReplicaKey, replica: ReplicaKey) -> bool:
     """Whether a replica is the one that is known: the same server, and the same directory, if one is known.
 

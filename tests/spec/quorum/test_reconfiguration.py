@@ -20,6 +20,7 @@ from kspec.spec.quorum.reconfiguration import (
     handle_remove_voter,
     handle_update_voter,
     handle_update_voter_response,
+    join_of,
     on_versions,
     on_voter_change_timeout,
     update_of,
@@ -30,7 +31,7 @@ from kspec.spec.quorum.requests import asks_anybody, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import reaches_end
 from kspec.spec.quorum.transitions import LEADER_CHANGE_AND_VOTERS, QuorumStep, become_leader, fetch_timer, follow_or_wait
-from kspec.spec.releases.quorum import QUORUM_NEXT
+from kspec.spec.releases.quorum import QUORUM_4_1, QUORUM_NEXT
 from kspec.spec.step import Send, Step
 from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Error, MonotonicMs, Offset, ReplicaKey
 from tests.spec.quorum.driver import NEWEST, NOW, ONE, THREE, TWO, VOTERS, VoterQuorum, directory_of, key_of
@@ -375,3 +376,17 @@ def test_a_leader_that_has_moved_writes_the_voters_with_its_epoch() -> None:
         step = become_leader(replace(found.servers[ONE], has_moved=has_moved), state)
         (told,) = [effect for effect in step.effects if isinstance(effect, LeaderChangeAppended)]
         assert (told.first_voters, told.base_offset) == (voters, state.local.log.end_offset)
+
+
+def test_a_controller_that_is_to_join_asks_for_its_vote_or_to_remove_its_earlier_disk() -> None:
+    found = quorum()
+    joins = replace(found.servers[FOUR], joins=True)
+    wanted = Send(ONE, AddVoterRequest(NEW, waits=False))
+    assert join_of(joins, found.states[FOUR]) == wanted
+    assert join_of(found.servers[FOUR], found.states[FOUR]) is None
+    assert join_of(replace(joins, protocol=QUORUM_4_1), found.states[FOUR]) is None
+    assert join_of(replace(joins, may_vote=False), found.states[FOUR]) is None
+    assert join_of(joins, found.states[FOUR]._replace(voters_in_log=False)) is None
+    assert join_of(replace(found.servers[TWO], joins=True), found.states[TWO]) is None, "it votes"
+    other_disk = found.states[TWO]._replace(directory=directory_of(TWO, life=2))
+    assert join_of(replace(found.servers[TWO], joins=True), other_disk) == Send(ONE, RemoveVoterRequest(key_of(TWO)))

@@ -79,7 +79,7 @@ def test_releases_differ_in_what_they_brought() -> None:
         ("needs_begin",),
         ("role_after_timeout", "grants_pre_vote", "vote_as_follower"),
         ("takes_records",),
-        ("needs_begin",),
+        ("needs_begin", "joins"),
         ("role_after_restart", "resigns_when_removed", "stops_for_acknowledgement", "flushes_first"),
     ]
 

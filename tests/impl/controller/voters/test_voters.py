@@ -283,6 +283,38 @@ def test_a_voter_that_is_reached_elsewhere_says_so() -> None:
     assert moved.core.log.end_offset == end, "it says so once"
 
 
+def test_a_controller_that_is_to_join_votes_by_itself() -> None:
+    cluster = ChangingControllers(controller_quorum_auto_join_enable="true")
+    active = cluster.elect()
+    cluster.until(lambda: cluster.all_know(*FIRST, LATE))
+    late = cluster.nodes[LATE]
+    assert cluster.remove(active, key_of(late)) == Error.NONE.value
+    cluster.until(lambda: cluster.all_know(*FIRST))
+    cluster.until(lambda: cluster.all_know(*FIRST, LATE))  # it comes back (KAFKA-19850)
+
+
+def test_a_controller_with_an_empty_disk_takes_its_old_place_by_itself() -> None:
+    cluster = ChangingControllers(controller_quorum_auto_join_enable="true")
+    active = cluster.elect()
+    cluster.until(lambda: cluster.all_know(*FIRST, LATE))
+    lost = cluster.others(active)[0]
+    before = key_of(lost)
+    lost.kill()
+    lost.disk = SimulatedDisk()
+    lost.start()
+    cluster.until(lambda: key_of(lost) in active.core.voter.voters)
+    assert before not in active.core.voter.voters
+    assert cluster.voters(active) == [*FIRST, LATE]
+
+
+@pytest.mark.parametrize("release", ["4.1", "4.3"])
+def test_nobody_joins_by_itself_before_4_2(release: str) -> None:
+    cluster = ChangingControllers(release=release, controller_quorum_auto_join_enable="true")
+    active = cluster.elect()
+    cluster.pass_time(10_000)
+    assert (LATE in cluster.voters(active)) is (release == "4.3")
+
+
 def test_a_new_voter_is_asked_for_its_versions_by_a_name_that_kafka_takes() -> None:
     """Kafka answers INVALID_REQUEST, and no features, to whoever names no software."""
     cluster = ChangingControllers()
