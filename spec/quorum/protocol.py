@@ -76,6 +76,9 @@ class QuorumProtocol:
     may_truncate: Callable[[Offset, Offset], bool]
     """Whether a follower truncates to an offset, by its high watermark."""
 
+    may_take_snapshot: Callable[[Offset, Offset], bool]
+    """Whether a replica takes a snapshot up to an offset, by what it knows to be committed."""
+
     takes_records: Callable[[Batches, Epoch], Batches]
     """The batches of an answer that a follower appends, in its epoch."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from kspec.spec.broker.rules.divergence import count_unless_diverging
 from kspec.spec.broker.rules.fetcher import take_all, take_up_to_epoch
 from kspec.spec.quorum.protocol import QuorumProtocol
-from kspec.spec.quorum.rules import epochs, replication, voters, votes
+from kspec.spec.quorum.rules import epochs, replication, snapshots, voters, votes
 
 QUORUM_2_8 = QuorumProtocol(
     name="2.8",
@@ -32,6 +32,7 @@ QUORUM_2_8 = QuorumProtocol(
     first_high_watermark=replication.unknown_at_first,
     counts_fetch=count_unless_diverging,
     may_truncate=replication.may_truncate,
+    may_take_snapshot=snapshots.may_take_snapshot,
     takes_records=take_all,
     flushes_fetched=replication.flushes_if_voter,
     may_change_voters=voters.may_change_voters,

@@ -21,6 +21,7 @@ from kspec.model_check.models.quorum.values import (
 from kspec.model_check.traces.encode import in_words
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.fetch import NO_LIMIT
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.mutation import weaken
 from kspec.spec.quorum.effects import (
@@ -29,8 +30,10 @@ from kspec.spec.quorum.effects import (
     LogCommitted,
     LogCut,
     LogFlushed,
+    LogReplaced,
     QuorumAnswer,
     QuorumEffect,
+    SnapshotWanted,
 )
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.replica import (
@@ -50,7 +53,7 @@ from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
 from kspec.spec.releases.quorum import QUORUM_RELEASES
 from kspec.spec.step import Reply
-from kspec.spec.values import NO_DIRECTORY, NO_REPLICA, BrokerId, DirectoryId, MonotonicMs, Offset, ReplicaKey
+from kspec.spec.values import NO_DIRECTORY, NO_REPLICA, BrokerId, DirectoryId, MonotonicMs, Offset, Record, ReplicaKey
 
 NOW = MonotonicMs(1_000_000)
 """The time of every action; whoever has fetched has done so long ago."""
@@ -68,6 +71,7 @@ BUDGETS = (
     "voter_changes",
     "cuts",
     "strangers",
+    "snapshots",
 )
 
 
@@ -157,11 +161,13 @@ class Board:
         election: ElectionState,
         flushed: Offset,
         voter_sets: VoterSets,
+        snapshot: SnapshotId = NO_SNAPSHOT,
+        in_snapshot: tuple[Record, ...] = (),
     ) -> StepOutcome:
         """The server as it starts, from what is on its disk."""
-        step = start(self.servers[one], log, election, directory, voter_sets, voters_in_log=self.voters_in_log)
+        step = start(self.servers[one], log, election, directory, voter_sets, snapshot, self.voters_in_log)
         blank = QuorumReplica(step.state.local, voter_sets, directory, election)
-        return self.taken(one, VoterServer(blank, flushed), step)
+        return self.taken(one, VoterServer(blank, flushed, in_snapshot=in_snapshot), step)
 
     def taken(self, one: BrokerId, before: VoterServer, step: QuorumStep[RecordLog]) -> StepOutcome:
         """The outcome of a step, with its effects in order."""
@@ -298,11 +304,16 @@ def _carried_out(outcome: StepOutcome, effect: QuorumEffect, log: RecordLog) -> 
         case LogCut(end):
             return outcome._replace(server=server._replace(flushed=min(server.flushed, end)))
         case LogCommitted(high_watermark):
-            return outcome._replace(committed=(*outcome.committed, log.records[:high_watermark]))
+            records = (*server.in_snapshot, *log.records)
+            return outcome._replace(committed=(*outcome.committed, records[:high_watermark]))
+        case LogReplaced(snapshot):
+            return outcome._replace(server=server._replace(flushed=snapshot.end_offset))
+        case SnapshotWanted(snapshot):
+            return outcome._replace(server=server._replace(wanted=snapshot))
         case Halt(reason):
             return outcome._replace(server=server._replace(halted=reason))
         case ForgetRequests():
-            return outcome._replace(forgets=True)
+            return outcome._replace(forgets=True, server=server._replace(wanted=NO_SNAPSHOT))
         case Reply(answer):
             return outcome._replace(answer=answer)
         case _:

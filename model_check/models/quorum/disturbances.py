@@ -9,12 +9,14 @@ from kspec.model_check.core.model import REFUSED, Arrow, Effect, Event, Note, Sl
 from kspec.model_check.models.quorum.board import FROM_STRANGERS, NOW, Board, directory_of
 from kspec.model_check.models.quorum.exchanges import answered, handled, kind_of, request_to
 from kspec.model_check.models.quorum.network import CutLink, CutLinks, Servers, is_answered_in_time, reaches_majority
-from kspec.model_check.models.quorum.values import StepOutcome, VoterServer
+from kspec.model_check.models.quorum.values import StepOutcome, VoterServer, whole_log
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
+from kspec.spec.messages.quorum.fetch import SnapshotId
 from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, RemoveVoterRequest
 from kspec.spec.quorum.effects import LogCommitted, LogFlushed, VotersAppended
 from kspec.spec.quorum.elections import on_timeout
+from kspec.spec.quorum.following import after_own_snapshot
 from kspec.spec.quorum.leading import append, on_check_quorum, on_resignation
 from kspec.spec.quorum.reconfiguration import (
     handle_add_voter,
@@ -46,6 +48,8 @@ def add_disturbances(board: Board) -> None:
             _add_append(board, one)
         if parameters["resignations"]:
             _add_resignation(board, one)
+        if parameters["snapshots"]:
+            _add_snapshot(board, one)
         if parameters["fair_timers"]:
             _add_check_quorum(board, one)
         if parameters["strangers"]:
@@ -198,6 +202,23 @@ def _records(board: Board, leader: VoterServer, left: int) -> tuple[Record, ...]
     return (Record(board.parameters["records"] - left, leader.replica.election.epoch),)
 
 
+def _add_snapshot(board: Board, one: BrokerId) -> None:
+    """A server takes a snapshot of as much as it may, and keeps no records before its end."""
+    may_take = board.servers[one].protocol.may_take_snapshot
+
+    def take(server: VoterServer) -> StepOutcome | None:
+        local, log = server.replica.local, server.replica.local.log
+        ends = range(log.start_offset + 1, log.end_offset + 1)
+        end = max((Offset(end) for end in ends if may_take(Offset(end), local.high_watermark)), default=Offset(0))
+        if not end:
+            return None
+        taken = after_own_snapshot(server.replica, SnapshotId(end, log.epoch_at(Offset(end - 1))))
+        records, flushed = whole_log(server).records[:end], max(server.flushed, end)
+        return StepOutcome(server._replace(replica=taken, in_snapshot=records, flushed=flushed))
+
+    _add(board, "TakeSnapshot", one, "takes a snapshot", take, spends="snapshots")
+
+
 # ---- changes of the voters
 
 
@@ -253,7 +274,9 @@ def _on_disk(log: RecordLog, kept: Offset) -> RecordLog:
 def _again(board: Board, one: BrokerId, server: VoterServer, kept: Offset) -> StepOutcome:
     replica, flushed = server.replica, min(server.flushed, kept)
     log, voter_sets = _on_disk(replica.local.log, kept), sets_below(replica.voter_sets, kept)
-    return board.started(one, log, replica.directory, replica.election, flushed, voter_sets)._replace(forgets=True)
+    snapshot, records = replica.snapshot, server.in_snapshot
+    started = board.started(one, log, replica.directory, replica.election, flushed, voter_sets, snapshot, records)
+    return started._replace(forgets=True)
 
 
 def _add_restart(board: Board, one: BrokerId) -> None:

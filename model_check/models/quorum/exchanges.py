@@ -7,12 +7,17 @@ from kspec.model_check.models.quorum.board import NOW, Board, answer_of
 from kspec.model_check.models.quorum.values import LateAnswer, StepOutcome, VoterServer
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT
 from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.quorum.effects import QuorumAnswer
+from kspec.spec.quorum.following import on_snapshot
 from kspec.spec.quorum.messages import handle_answer, handle_request
+from kspec.spec.quorum.refusals import check_leader_epoch
 from kspec.spec.quorum.requests import QuorumRequest, requests_of
+from kspec.spec.quorum.rules.snapshots import check_snapshot
+from kspec.spec.quorum.rules.voters import sets_below
 from kspec.spec.step import Send
-from kspec.spec.values import BrokerId
+from kspec.spec.values import BrokerId, Error
 
 KINDS = ("PreVote", "Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch")
 """The names of the exchanges, which are those of Kafka's APIs."""
@@ -40,6 +45,8 @@ def add_exchanges(board: Board) -> None:
                 _add_unanswered(board, kind, one, other)
             if board.slots.answer:
                 _add_question(board, kind, one, other)
+        if board.parameters["snapshots"]:
+            _add_snapshot_fetch(board, one, other)
         if board.slots.answer:
             _add_late_answer(board, one, other)
         if board.slots.request:
@@ -51,7 +58,7 @@ def request_to(board: Board, one: BrokerId, server: VoterServer, other: BrokerId
     """The request that a server would send to another one now."""
     if server.halted is not None:
         return None
-    asked = requests_of(board.servers[one], server.replica, NOW)
+    asked = requests_of(board.servers[one], server.replica, NOW) if server.wanted == NO_SNAPSHOT else ()
     return next((send.message for send in asked if send.to == other), None)
 
 
@@ -104,6 +111,34 @@ def _add_unanswered(board: Board, kind: str, one: BrokerId, other: BrokerId) -> 
     servers, arguments, name = board.slots.server, {"server": one, "asked": other}, f"{kind}Unanswered"
     after = board.outcomes(name, arguments, ask, servers[one], servers[other], link=(one, other))
     board.add(name, arguments, after, (other,), [Arrow(one, other, kind)], spends="lost_answers")
+
+
+# ---- snapshots
+
+
+def _add_snapshot_fetch(board: Board, one: BrokerId, other: BrokerId) -> None:
+    """A follower fetches a snapshot, all of it at once, or hears that it is there no more, or that nobody leads there.
+
+    **Leaves out:** the pieces of a snapshot, and what an answer says of another epoch.
+    """
+
+    def fetch(asking: VoterServer, asked: VoterServer) -> tuple[StepOutcome, ...] | None:
+        election, leading = asking.replica.election, asked.replica
+        is_asked = asking.wanted != NO_SNAPSHOT and asking.halted is None and election.leader == other
+        if not is_asked or asked.halted is not None or check_leader_epoch(leading, election.epoch) != Error.NONE:
+            return None
+        idle, wanted = asking._replace(wanted=NO_SNAPSHOT), asking.wanted
+        if check_snapshot(leading.snapshot, wanted) != Error.NONE:
+            return (StepOutcome(idle),)
+        voters = sets_below(leading.voter_sets, wanted.end_offset)[-1].voters if board.voters_in_log else frozenset()
+        step = on_snapshot(board.servers[one], asking.replica, wanted, NOW, voters)
+        if step.state is asking.replica:
+            return (StepOutcome(idle),)
+        return (board.taken(one, idle._replace(in_snapshot=asked.in_snapshot), step),)
+
+    servers, arguments, name = board.slots.server, {"server": one, "asked": other}, "FetchSnapshot"
+    after = board.outcomes(name, arguments, fetch, servers[one], servers[other], link=(one, other))
+    board.add(name, arguments, after, (one,), [Arrow(one, other, name), Arrow(other, one, "a snapshot")])
 
 
 # ---- late answers

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from kspec.model_check.core.model import when
 from kspec.model_check.models.quorum.board import Board
-from kspec.model_check.models.quorum.values import CommittedLog, ElectedLeader, VoterServer
+from kspec.model_check.models.quorum.values import CommittedLog, ElectedLeader, VoterServer, whole_log
 from kspec.spec.claims import claim
 from kspec.spec.log.record_log import RecordLog
 from kspec.spec.quorum.replica import QuorumServer, votes
@@ -100,10 +100,14 @@ def is_one_each(elected: Elected) -> bool:
 
 def match_in_epochs(one: VoterServer, other: VoterServer) -> bool:
     """Whether two logs agree up to the last record of one epoch at one offset, and on the voters, too."""
-    first, second = one.replica, other.replica
-    common = Offset(_last_common(first.local.log, second.local.log))
-    agree = sets_below(first.voter_sets, common) == sets_below(second.voter_sets, common)
-    return agree and common <= first.local.log.agreement_end(second.local.log)
+    first, second = whole_log(one), whole_log(other)
+    common = Offset(_last_common(first, second))
+    known, others = (sets_below(server.replica.voter_sets, common) for server in (one, other))
+    if one.in_snapshot or other.in_snapshot:  # which has the last voters before its end, and no earlier ones
+        agree = not known or not others or known[-1].voters == others[-1].voters
+    else:
+        agree = known == others
+    return agree and common <= first.agreement_end(second)
 
 
 def _last_common(first: RecordLog, second: RecordLog) -> int:
@@ -123,7 +127,7 @@ def is_newest_leader(server: VoterServer, elected: Elected) -> bool:
 def holds_committed(server: VoterServer, elected: Elected, committed: CommittedLog) -> bool:
     """Whether the newest leader holds all that was ever committed."""
     records = committed.records
-    return not is_newest_leader(server, elected) or server.replica.local.log.records[: len(records)] == records
+    return not is_newest_leader(server, elected) or whole_log(server).records[: len(records)] == records
 
 
 def knows_committed(server: VoterServer, elected: Elected, committed: CommittedLog) -> bool:

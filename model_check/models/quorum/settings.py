@@ -36,6 +36,7 @@ PARAMETERS = (
     Parameter("lost_answers", 0, "how many answers may be lost, to requests that were handled", minimum=0),
     Parameter("late_requests", 0, "how many requests may be under way for any time, and arrive once more", minimum=0),
     Parameter("late_answers", 0, "how many answers may be under way for any time", minimum=0),
+    Parameter("snapshots", 0, "how often a server may take a snapshot, and drop the records before its end", minimum=0),
     Parameter("fair_timers", False, "a timer ends only for a server that reaches nobody who would answer in time"),
     Parameter("cuts", 0, "how often two servers may be cut off from each other, and for how long", minimum=0),
     Parameter("strangers", 0, "how often one who is no voter may ask for a vote in a later epoch", minimum=0),

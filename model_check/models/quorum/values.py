@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kspec.spec.log.record_log import RecordLog
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.quorum.effects import IllegalState, QuorumAnswer
 from kspec.spec.quorum.replica import QuorumReplica
 from kspec.spec.quorum.requests import QuorumRequest
@@ -12,12 +13,21 @@ from kspec.spec.values import NO_REPLICA, BrokerId, Epoch, Offset, Record, Repli
 class VoterServer(NamedTuple):
     """A server: its replica, how far its log is flushed, and why it has stopped for good, if it has.
 
-    The election of the replica is always the one on its disk.
+    The election of the replica is always the one on its disk. `in_snapshot`: the records of the snapshot with which the log
+    begins; `wanted`: the snapshot that it fetches.
     """
 
     replica: QuorumReplica[RecordLog]
     flushed: Offset = Offset(0)
     halted: IllegalState | None = None
+    in_snapshot: tuple[Record, ...] = ()
+    wanted: SnapshotId = NO_SNAPSHOT
+
+
+def whole_log(server: VoterServer) -> RecordLog:
+    """The log of a server from its first record on, with those that only its snapshot has."""
+    log = server.replica.local.log
+    return RecordLog(server.in_snapshot + log.records) if server.in_snapshot else log
 
 
 class LateAnswer(NamedTuple):

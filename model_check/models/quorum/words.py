@@ -4,7 +4,7 @@ from kspec.model_check.models.quorum.values import LateAnswer, VoterServer
 from kspec.model_check.traces.encode import in_words
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest
-from kspec.spec.messages.quorum.fetch import QuorumFetchRequest
+from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, QuorumFetchRequest
 from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.quorum.replica import voters_of
 from kspec.spec.quorum.requests import QuorumRequest
@@ -44,6 +44,10 @@ def _(server: VoterServer) -> str:
     if replica.voters_in_log:
         parts.append(f"voters {in_words(ids_of(voters_of(replica)))}")
     parts.append(f"log {in_words(replica.local.log)}")
+    if replica.snapshot != NO_SNAPSHOT:
+        parts.append(f"snapshot to {replica.snapshot.end_offset} of epoch {replica.snapshot.epoch}")
+    if server.wanted != NO_SNAPSHOT:
+        parts.append(f"fetches a snapshot to {server.wanted.end_offset}")
     if server.flushed < replica.local.log.end_offset:
         parts.append(f"flushed to {server.flushed}")
     if replica.high_watermark != UNKNOWN_OFFSET:

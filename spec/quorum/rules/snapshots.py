@@ -22,6 +22,14 @@ class FetchPlace(NamedTuple):
 IN_PLACE = FetchPlace()
 
 
+def may_take_snapshot(end_offset: Offset, high_watermark: Offset) -> bool:
+    """Whether a replica may take a snapshot of its log up to an offset: of nothing that is not committed.
+
+    **Kafka:** `KafkaRaftLog.createNewSnapshot`.
+    """
+    return end_offset <= high_watermark
+
+
 def check_snapshot(known: SnapshotId, wanted: SnapshotId) -> Error:
     """Whether the snapshot that is fetched is the one that there is. Errors: `SNAPSHOT_NOT_FOUND`.
 

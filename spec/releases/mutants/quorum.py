@@ -73,6 +73,11 @@ def truncates_always(offset: Offset, high_watermark: Offset) -> bool:
     return True
 
 
+def snapshots_always(end_offset: Offset, high_watermark: Offset) -> bool:
+    """A replica takes a snapshot of what may still be truncated."""
+    return True
+
+
 def never_flushes(may_be_voter: bool) -> bool:
     """A follower acknowledges what a power failure may take."""
     return False
@@ -106,6 +111,7 @@ QUORUM_MUTANTS: tuple[Mutant, ...] = (
     Mutant("promises-while-following", "grants_pre_vote", promises_while_following, "a follower says that it would vote"),
     Mutant("same-epoch-after-resignation", "epoch_after_resignation", same_epoch, "who has resigned waits in its epoch"),
     Mutant("truncates-committed", "may_truncate", truncates_always, "a follower truncates what is committed (KAFKA-12460)"),
+    Mutant("snapshots-uncommitted", "may_take_snapshot", snapshots_always, "a snapshot has what is not committed"),
     Mutant("votes-by-id", "grants_vote", grants_vote_by_id, "a vote counts for a server with another disk, too"),
     Mutant("votes-again", "grants_vote", grants_vote_again, "a vote does not keep a replica from voting for others"),
     Mutant("votes-for-itself", "vote_as_prospective", votes_for_itself, "who asks before an election has voted for itself"),

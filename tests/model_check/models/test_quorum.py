@@ -35,6 +35,8 @@ COUNTS: list[tuple[dict[str, Any], int, int, int]] = [
     ({**OLDER, "servers": 4, "max_epoch": 1, "records": 0}, 487, 9_786, 3_395),
     ({"max_epoch": 1}, 3_266, 19_496, 20_238),
     ({**NEXT, "voters": 2, "voter_changes": 1, "records": 0}, 5_528, 33_162, 32_565),
+    ({**OLDER, "snapshots": 1, "servers": 2}, 185, 365, 498),
+    ({**OLDER, "snapshots": 1, "records": 0}, 3_144, 18_663, 16_580),
     (OLDER, 5_326, 31_677, 26_801),
     ({**OLDER, "max_epoch": 3, "records": 0}, 12_957, 77_203, 67_659),
     ({**NEXT, "max_epoch": 1, "restarts": 1, "resignations": 1}, 18_348, 109_888, 133_456),
@@ -140,6 +142,7 @@ def test_every_mutant_is_caught_or_explained() -> None:
 
 SLOW_HUNTS = [
     "promises-while-following",
+    "snapshots-uncommitted",
     "stands-without-majority",
     "commits-at-epoch-start",
     "keeps-high-watermark",
@@ -352,11 +355,64 @@ def test_a_voter_of_a_later_epoch_is_let_in_though_who_is_served_refuses(row: tu
 
 
 def test_the_model_reads_and_writes_what_it_declares() -> None:
-    everything = {"restarts": 1, "power_losses": 1, "wipes": 1, "resignations": 1, "lost_answers": 1, "cuts": 1}
+    everything = {
+        "restarts": 1,
+        "power_losses": 1,
+        "wipes": 1,
+        "resignations": 1,
+        "lost_answers": 1,
+        "cuts": 1,
+        "snapshots": 1,
+    }
     model = MODELS["quorum"].build(
         {**everything, "late_requests": 1, "late_answers": 1, "strangers": 1, "fair_timers": True, "servers": 2}
     )
     assert audit(model, most=60, unused=False).findings == []
+
+
+TAKES_A_SNAPSHOT = (
+    "TimeOut(server=1)",
+    "Vote(server=1, asked=2)",
+    "Fetch(server=2, asked=1)",
+    "Fetch(server=2, asked=1)",
+    "TakeSnapshot(server=1)",
+    "BeginQuorumEpoch(server=1, asked=3)",
+    "Fetch(server=3, asked=1)",
+    "FetchSnapshot(server=3, asked=1)",
+)
+"""A follower that has nothing is sent to the snapshot with which its leader's log begins."""
+
+
+@pytest.mark.parametrize("parameters", [{"restarts": 1}, {"voter_changes": 1}])
+def test_a_follower_takes_the_snapshot_of_its_leader(parameters: dict[str, Any]) -> None:
+    model = MODELS["quorum"].build({**OLDER, "snapshots": 2, "records": 0, **parameters})
+    state = model.initial
+    run = (*TAKES_A_SNAPSHOT, *(["Restart(server=3)"] if "restarts" in parameters else []))
+    for label in run:
+        (action,) = (one for one in model.actions if one.label == label)
+        following = action.bind()(state)
+        assert following is not None, label
+        state = following
+        assert all(prop.bind()(state) for prop in model.properties if prop.kind == "always")
+    leader, follower = (state[model.slot_named(f"server[{one}]").position] for one in (1, 3))
+    assert follower.in_snapshot == leader.in_snapshot
+    assert follower.replica.snapshot == leader.replica.snapshot
+    assert follower.replica.local.log.records == ()
+    assert "snapshot to" in in_words(follower)
+
+
+def test_a_snapshot_that_is_there_no_more_is_not_waited_for() -> None:
+    model = MODELS["quorum"].build({**OLDER, "snapshots": 2, "records": 1})
+    later = ("Append(server=1)", "Fetch(server=2, asked=1)", "Fetch(server=2, asked=1)", "TakeSnapshot(server=1)")
+    state = model.initial
+    for label in (*TAKES_A_SNAPSHOT[:-1], *later, TAKES_A_SNAPSHOT[-1]):
+        (action,) = (one for one in model.actions if one.label == label)
+        following = action.bind()(state)
+        assert following is not None, label
+        before, state = state, following
+    place = model.slot_named("server[3]").position
+    assert "fetches a snapshot to 1" in in_words(before[place])
+    assert "snapshot" not in in_words(state[place])
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from kspec.spec.quorum.rules.snapshots import (
     check_snapshot_position,
     has_everything,
     lacks_records,
+    may_take_snapshot,
     place_fetch,
 )
 from kspec.spec.values import Epoch, EpochEndOffset, Error, Offset
@@ -64,6 +65,11 @@ def test_places(log: EpochLog, snapshot: SnapshotId, asked: FetchPosition, place
 
 def test_a_fetcher_with_the_end_of_the_log_has_everything() -> None:
     assert [has_everything(WHOLE, fetch(offset, 4)) for offset in (9, 10)] == [False, True]
+
+
+def test_a_snapshot_has_nothing_that_is_not_committed() -> None:
+    assert may_take_snapshot(Offset(6), Offset(6))
+    assert not may_take_snapshot(Offset(7), Offset(6))
 
 
 def test_positions_in_a_snapshot() -> None:

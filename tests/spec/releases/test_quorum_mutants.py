@@ -34,6 +34,7 @@ ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "promises-while-following": ((False, True, True, True), False, True),
     "same-epoch-after-resignation": ((E2,), E3, E2),
     "truncates-committed": ((AT_2, AT_3), False, True),
+    "snapshots-uncommitted": ((AT_3, AT_2), False, True),
     "votes-by-id": ((NO_LEADER, key_of(TWO), key_of(TWO, 2), True), False, True),
     "votes-again": ((NO_LEADER, key_of(ONE), key_of(TWO), True), False, True),
     "votes-for-itself": ((NO_REPLICA, key_of(ONE)), NO_REPLICA, key_of(ONE)),
