@@ -83,7 +83,7 @@ CLAIMS = (
     StatedClaim("CommitIsKnown", "a producer knows that its transaction is committed"),
     StatedClaim("ElectionSafety", "each epoch has one leader at most"),
     StatedClaim("VotesOnce", "no replica votes for two candidates in an epoch"),
-    StatedClaim("CommittedOnNewestLeader", "the newest leader holds every record that was ever committed", "quorum"),
+    StatedClaim("CommittedOnNewestLeader", "the newest leader holds every record that was ever committed"),
     StatedClaim("CommittedIsFinal", "no two replicas ever take different records at an offset for committed"),
     StatedClaim(
         "HighWatermarkGrows",

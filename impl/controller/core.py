@@ -28,6 +28,7 @@ from kspec.spec.controller.protocol import Controller
 from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLevel, FeatureRange
 from kspec.spec.controller.state import ControllerState, ControllerStep
 from kspec.spec.controller.topics.description import topic_values
+from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.replica import QuorumServer, QuorumSettings
 from kspec.spec.quorum.rules.replication import may_be_answered
 from kspec.spec.releases.features import features_at_start, features_supported, release_of
@@ -50,7 +51,8 @@ class HeldAnswer(NamedTuple):
 class ControllerCore:
     """A controller: a voter of the metadata log, and while it is active, the one who decides.
 
-    All of its state is here, and in the metadata log that it is built from.
+    All of its state is here, and in the metadata log that it is built from. `quorum`: its rules as a voter, if they are not
+    those of its release.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class ControllerCore:
         rules: Controller,
         log: MetadataLog,
         random: Random | None = None,
+        quorum: QuorumProtocol | None = None,
     ) -> None:
         self.config = config
         self.log = log
@@ -76,7 +79,8 @@ class ControllerCore:
         self._bootstrap: Mapping[int, Place] = config.bootstrap
         bootstrap = tuple(map(BrokerId, self._bootstrap))
         own, joins = BrokerId(config.node_id), config.flag("controller.quorum.auto.join.enable")
-        server = QuorumServer(quorum_of(self.release), settings, own, bootstrap=bootstrap, joins=joins)
+        of_voter = quorum or quorum_of(self.release)
+        server = QuorumServer(of_voter, settings, own, bootstrap=bootstrap, joins=joins)
         self.voter = MetadataVoter(server, configured, log, self, random or Random())
         self.voter.request_timeout_ms = config.number("controller.quorum.request.timeout.ms")
         self.voter.retry_ms = config.number("controller.quorum.retry.backoff.ms")

@@ -5,7 +5,7 @@ from typing import Generic, NamedTuple
 from kspec.spec.log.algebra import LogT
 from kspec.spec.quorum.effects import Halt, IllegalState
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer
-from kspec.spec.quorum.transitions import QuorumStep, become_follower, follow_or_wait
+from kspec.spec.quorum.transitions import QuorumStep, follow_or_wait, is_halted, leader_told
 from kspec.spec.step import Step
 from kspec.spec.values import NO_LEADER, BrokerId, Epoch, Error
 
@@ -29,19 +29,18 @@ def take_epoch_and_leader(
     """The replica after what an answer says of epoch and leader.
 
     An answer of an earlier epoch is dropped. One of a later epoch, or with an error of that kind, says no more than who
-    leads. In the same epoch a replica that knew no leader follows the one that is named, and then looks at the rest.
+    leads. In the same epoch a replica that follows nobody may follow the one that is named, and then looks at the rest.
 
     **Kafka:** `KafkaRaftClient.maybeHandleCommonResponse`.
     """
-    own = state.election.epoch
+    own, leader = state.election.epoch, leader_told(server, state, leader)
     if epoch < own or error == Error.UNKNOWN_LEADER_EPOCH:
         return AnswerTaken(Step(state))
     if epoch > own or error in STALE_ERRORS:
         return AnswerTaken(follow_or_wait(server, state, leader, epoch))
-    if leader != NO_LEADER and state.election.leader == NO_LEADER:
-        if leader == server.self_id:
-            return AnswerTaken(Step(state, (Halt(IllegalState.NOT_LEADER),)))
-        return AnswerTaken(become_follower(server, state, epoch, leader), error == Error.NONE)
+    if leader != NO_LEADER and server.protocol.follows_named(state.role, state.election.leader != NO_LEADER):
+        step = follow_or_wait(server, state, leader, epoch)
+        return AnswerTaken(step, error == Error.NONE and not is_halted(step))
     if error in LEFT_ALONE:
         return AnswerTaken(Step(state))
     if error == Error.INVALID_REQUEST:

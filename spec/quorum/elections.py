@@ -5,7 +5,7 @@ from kspec.spec.messages.quorum.vote import VoteRequest, VoteResponse
 from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import Halt, IllegalState, PersistElection, QuorumEffect, QuorumTimer, StartTimer
 from kspec.spec.quorum.refusals import check_voters_request, is_meant
-from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, votes
+from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, may_stand
 from kspec.spec.quorum.rules.epochs import NOMINEES, VoterRole
 from kspec.spec.quorum.rules.replication import last_epoch_of
 from kspec.spec.quorum.rules.voters import ids_of
@@ -134,11 +134,11 @@ def on_timeout(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicM
     back-off between two elections, up to 4.1.
     """
     role = server.protocol.role_after_timeout(state.role)
-    if state.role == VoterRole.FOLLOWER and not votes(server, state):
+    if state.role == VoterRole.FOLLOWER and not may_stand(server, state):
         return Step(state._replace(reaches_leader=False))
-    if state.role == VoterRole.LEADER or (state.role != VoterRole.RESIGNED and not votes(server, state)):
+    if state.role == VoterRole.LEADER or (state.role != VoterRole.RESIGNED and not may_stand(server, state)):
         return Step(state)
-    if state.role == VoterRole.RESIGNED and (role == VoterRole.UNATTACHED or not votes(server, state)):
+    if state.role == VoterRole.RESIGNED and (role == VoterRole.UNATTACHED or not may_stand(server, state)):
         return _without_delay(
             become_unattached(server, state, server.protocol.epoch_after_resignation(state.election.epoch))
         )

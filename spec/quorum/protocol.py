@@ -51,6 +51,9 @@ class QuorumProtocol:
     takes_answer: Callable[[bool], bool]
     """Whether an answer is taken: if the replica's state is that in which it asked, or not."""
 
+    follows_named: Callable[[VoterRole, bool], bool]
+    """Whether a replica follows the leader that an answer of its epoch names: by its role, and if it knows a leader."""
+
     needs_begin: Callable[[bool, int, int], bool]
     """Whether a leader tells a voter that it leads: if that knows it, how long it has not fetched, and half of the time that
     a follower waits (milliseconds)."""
@@ -99,6 +102,12 @@ class QuorumProtocol:
 
     joins: Callable[[bool], bool]
     """Whether a controller that does not vote asks for its vote itself: if its settings say so or not."""
+
+    stands_until_removed: bool
+    """Whether a replica stands for election whose removal from the voters is in its log, and may not be committed."""
+
+    stops_if_said_to_lead: bool
+    """Whether a replica stops that is said to lead, and does not: it has led, and lost its disk."""
 
     flushes_first: bool
     """Whether a leader flushes its log before it counts itself, and so before it commits if it is alone."""

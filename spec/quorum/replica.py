@@ -11,7 +11,7 @@ from kspec.spec.messages.quorum.voters import VoterSet, VoterSets
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import FIRST_EPOCH
-from kspec.spec.quorum.rules.voters import is_voter, matches
+from kspec.spec.quorum.rules.voters import ids_of, is_voter, matches
 from kspec.spec.quorum.rules.votes import NO_TALLY, Tally
 from kspec.spec.values import (
     NO_DIRECTORY,
@@ -155,6 +155,19 @@ def voters_of(state: QuorumReplica[LogT]) -> VoterSet:
 def votes(server: QuorumServer, state: QuorumReplica[LogT]) -> bool:
     """Whether the replica is a voter, by its own log. **Kafka:** `QuorumState.isVoter`."""
     return is_voter(voters_of(state), own_key(server, state))
+
+
+def may_stand(server: QuorumServer, state: QuorumReplica[LogT]) -> bool:
+    """Whether the replica may stand for election: it votes; or its removal is the last change of its log, and may not be
+    committed. Then nobody else may have a log that is long enough, and those who go by the voters before need its vote.
+
+    **Kafka:** `QuorumState.isVoter`.
+    """
+    if votes(server, state) or not server.protocol.stands_until_removed or len(state.voter_sets) == 1:
+        return votes(server, state)
+    before, last = state.voter_sets[-2:]
+    is_removed = server.self_id not in ids_of(last.voters) and is_voter(before.voters, own_key(server, state))
+    return is_removed and state.local.high_watermark <= last.offset
 
 
 def progress_of(state: QuorumReplica[LogT], replica: ReplicaKey) -> ReplicaProgress:

@@ -5,7 +5,7 @@ from kspec.spec.log.local_log import LocalLog
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
 from kspec.spec.messages.quorum.voters import VoterSets
 from kspec.spec.quorum.effects import Halt, IllegalState, PersistElection
-from kspec.spec.quorum.replica import ElectionState, QuorumReplica, QuorumServer, own_key, voters_of, votes
+from kspec.spec.quorum.replica import ElectionState, QuorumReplica, QuorumServer, may_stand, own_key, voters_of, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import last_epoch_of
 from kspec.spec.quorum.rules.voters import ids_of
@@ -70,7 +70,7 @@ def _restored(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[Lo
 
 def _standing_again(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
     """The replica that had voted for itself stands again in that epoch, even if it knew who won. Only a voter can."""
-    if not votes(server, state):
+    if not may_stand(server, state):
         return Step(state, (Halt(IllegalState.STANDS_WITHOUT_VOTE),))
     standing = in_role(state, VoterRole.CANDIDATE, state.election._replace(leader=NO_LEADER))
     return or_forward(server, _stored(server, standing._replace(tally=first_tally(server, state))))
@@ -85,5 +85,5 @@ def _following_or_waiting(server: QuorumServer, state: QuorumReplica[LogT]) -> Q
 
 
 def _stored(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
-    timer = (election_timer(server),) if votes(server, state) else ()
+    timer = (election_timer(server),) if may_stand(server, state) else ()
     return Step(state, (PersistElection(state.election), *timer))

@@ -30,6 +30,7 @@ from kspec.spec.quorum.replica import (
     QuorumReplica,
     QuorumServer,
     ReplicaProgress,
+    may_stand,
     own_key,
     progress_of,
     voters_of,
@@ -106,7 +107,7 @@ def become_unattached(
     voted = server.protocol.vote_as_unattached(state.election.voted, epoch == state.election.epoch)
     election = ElectionState(epoch, leader, voted)
     begins_to_wait = state.role in (VoterRole.LEADER, VoterRole.FOLLOWER) or is_rejected_prospective(state)
-    timer = (election_timer(server),) if begins_to_wait and votes(server, state) else ()
+    timer = (election_timer(server),) if begins_to_wait and may_stand(server, state) else ()
     return Step(in_role(state, VoterRole.UNATTACHED, election), (PersistElection(election), ForgetRequests(), *timer))
 
 
@@ -150,8 +151,12 @@ def become_candidate(server: QuorumServer, state: QuorumReplica[LogT]) -> Quorum
 
 
 def first_tally(server: QuorumServer, state: QuorumReplica[LogT]) -> Tally:
-    """The votes of an election that begins: the replica's own. **Kafka:** `CandidateState`, `ProspectiveState`."""
-    return Tally(voters_of(state), frozenset({server.self_id}))
+    """The votes of an election that begins: the replica's own, if it counts.
+
+    **Kafka:** `CandidateState`, `ProspectiveState`.
+    """
+    granted = frozenset({server.self_id}) if votes(server, state) else frozenset[BrokerId]()
+    return Tally(voters_of(state), granted)
 
 
 def or_forward(server: QuorumServer, step: QuorumStep[LogT]) -> QuorumStep[LogT]:
@@ -304,6 +309,7 @@ def follow_or_wait(server: QuorumServer, state: QuorumReplica[LogT], leader: Bro
 
     **Kafka:** `KafkaRaftClient.maybeTransition`, `hasConsistentLeader`.
     """
+    leader = leader_told(server, state, leader)
     if leader == server.self_id and state.role != VoterRole.LEADER:
         return Step(state, (Halt(IllegalState.NOT_LEADER),))
     known = state.election.leader
@@ -316,6 +322,15 @@ def follow_or_wait(server: QuorumServer, state: QuorumReplica[LogT], leader: Bro
     if leader != NO_LEADER and (known == NO_LEADER or not state.reaches_leader):
         return become_follower(server, state, epoch, leader)
     return Step(state)
+
+
+def leader_told(server: QuorumServer, state: QuorumReplica[LogT], leader: BrokerId) -> BrokerId:
+    """The leader by a message: nobody, if that names the replica itself, which does not lead, and does not stop for it.
+
+    **Kafka:** `KafkaRaftClient.hasConsistentLeader`, by which it stops.
+    """
+    is_lost_office = leader == server.self_id and state.role != VoterRole.LEADER
+    return NO_LEADER if is_lost_office and not server.protocol.stops_if_said_to_lead else leader
 
 
 def is_halted(step: QuorumStep[LogT]) -> bool:

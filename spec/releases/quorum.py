@@ -24,6 +24,7 @@ QUORUM_2_8 = QuorumProtocol(
     vote_as_follower=votes.no_vote,
     vote_as_prospective=votes.vote_of_prospective,
     takes_answer=epochs.takes_expected_answer,
+    follows_named=epochs.follows_if_it_knew_none,
     needs_begin=epochs.needs_begin_until_acknowledged,
     checks_quorum=epochs.never_checks_quorum,
     majority_offset=replication.majority_offset,
@@ -40,6 +41,8 @@ QUORUM_2_8 = QuorumProtocol(
     resigns_when_removed=voters.resigns_if_still_asked,
     stops_for_acknowledgement=voters.stops_for_acknowledgement,
     joins=voters.never_joins,
+    stands_until_removed=False,
+    stops_if_said_to_lead=True,
     flushes_first=False,
 )
 """2.8 to 3.6: a candidate at once, and a leader that nobody fetches from leads on."""
@@ -69,13 +72,18 @@ QUORUM_NEXT = replace(
     QUORUM_4_2,
     name="next",
     flushes_first=True,
+    stands_until_removed=True,
+    stops_if_said_to_lead=False,
     role_after_restart=epochs.follower_if_it_knew_who_led,
+    follows_named=epochs.follows_if_it_waits,
     resigns_when_removed=voters.resigns_in_any_case,
     stops_for_acknowledgement=voters.takes_any_acknowledgement,
 )
 """The newest with known defects repaired: a leader that is alone commits nothing that a power failure may take, a replica
 that starts again follows the leader that it knew, though it had voted for itself, and a leader that is removed resigns. The
-late word of a replica that does not vote any more stops nobody."""
+late word of a replica that does not vote any more stops nobody, and who has led, and lost its disk, waits until others have
+elected another leader. Who knows its leader, and not where that is reached, follows it when it answers.
+Who has written its own removal may be elected until that is committed: others may need its log."""
 
 QUORUM_RELEASES: tuple[QuorumProtocol, ...] = tuple(
     release for name, release in vars().items() if name.startswith("QUORUM_")

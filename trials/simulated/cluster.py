@@ -23,6 +23,7 @@ from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clients.partitions import Consumer, Deleter, ProducerClient, values_in
 from kspec.trials.simulated.clock import START_MS, VirtualClock
 from kspec.trials.simulated.controllers.several import SeveralControllers
+from kspec.trials.simulated.controllers.voters import VoterOperator, first_voters
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.faults import Faults
 from kspec.trials.simulated.history import BrokenPromiseError, ClientPartitionHistory, Value
@@ -69,13 +70,25 @@ class SimulatedCluster:
         """Steps of handlers so far."""
         settings = setup.settings()
         ids = [CONTROLLER_ID + number for number in range(setup.controllers)]
+        in_log = setup.has_voters_in_log
         self.controllers = [
-            ControllerNode(one, self.clock, self.network, self.random, setup.controller, settings, ids) for one in ids
+            ControllerNode(
+                *(one, self.clock, self.network, self.random, setup.controller, settings),
+                voters=() if in_log else ids,
+                bootstrap=ids if in_log else (),
+                quorum=setup.quorum,
+            )
+            for one in ids
         ]
-        several = len(ids) > 1
-        self.controller: ControllerNode | SeveralControllers = (
-            SeveralControllers(self.controllers) if several else self.controllers[0]
-        )
+        self.controller: ControllerNode | SeveralControllers = self.controllers[0]
+        self.voters: VoterOperator | None = None
+        """The operator of the voters, where they are in the log."""
+        if len(ids) > 1:
+            self.controller = several = SeveralControllers(self.controllers)
+            if in_log:
+                self.voters = VoterOperator(self.clock, self.network, several)
+                for controller in self.controllers:
+                    controller.format(first_voters(ids))
         self.brokers = {
             node: BrokerNode(node, self.clock, self.network, self.random, protocol, settings, ids)
             for node, protocol in sorted(setup.protocols.items())
@@ -206,7 +219,8 @@ class SimulatedCluster:
             self.next_event()
 
     def _is_whole(self) -> bool:
-        return self.all_in_sync() and all(self._same_ends(index) for index in self.histories)
+        are_voters = self.voters is None or self.voters.is_whole
+        return are_voters and self.all_in_sync() and all(self._same_ends(index) for index in self.histories)
 
     def _is_well(self) -> bool:
         """Whether followers also have the leader's high watermark, which they get with the next record at the latest.

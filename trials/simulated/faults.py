@@ -58,6 +58,8 @@ class Faults:
             node.go_on()
             if was_full and node.up:
                 node.kill()
+        if cluster.voters is not None:
+            cluster.voters.away.clear()
         cluster.tell("all faults are over")
         self._revive()
 
@@ -71,6 +73,8 @@ class Faults:
         for node in (*cluster.controllers, *cluster.brokers.values()):
             if not node.up:
                 node.start()
+        if cluster.voters is not None:
+            cluster.voters.mend()
         for broker in cluster.brokers.values():
             looks = self._displaced.get(broker.node_id, 0) + 1 if cluster.is_displaced(broker) else 0
             self._displaced[broker.node_id] = looks

@@ -59,6 +59,12 @@ PROMISES = {
         "FencedCommit",
         "OneAssignment",
         "Diverged",
+        "ElectionSafety",
+        "VotesOnce",
+        "CommittedIsFinal",
+        "CommittedOnNewestLeader",
+        "RemovedLeaderResigns",
+        "NoIllegalState",
         "NeverReady",
     )
 }

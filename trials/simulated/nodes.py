@@ -18,8 +18,10 @@ from kspec.impl.config.voters import Place
 from kspec.impl.controller.core import ControllerCore
 from kspec.impl.controller.timing import start_timers
 from kspec.impl.metadata.active import StepRecorder
+from kspec.impl.metadata.bootstrap import format_controller
 from kspec.impl.metadata.files import records_in
 from kspec.impl.metadata.log import MetadataLog
+from kspec.impl.metadata.voters import KnownVoters
 from kspec.impl.replica.controllers import KnownControllers
 from kspec.impl.replica.metadata_copy import MetadataCopy
 from kspec.impl.replica.metadata_follower import MetadataFollower
@@ -36,7 +38,17 @@ from kspec.impl.wire.requests import CLIENT_ID as CLIENT
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
-from kspec.spec.values import NO_BROKER_EPOCH, DirectoryId, Incarnation, Instant, MonotonicMs
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.values import (
+    NO_BROKER_EPOCH,
+    NO_DIRECTORY,
+    BrokerId,
+    DirectoryId,
+    Incarnation,
+    Instant,
+    MonotonicMs,
+    ReplicaKey,
+)
 from kspec.trials.simulated.clock import EVEN, NodeClock, VirtualClock
 from kspec.trials.simulated.disk import SimulatedDisk, Survives
 from kspec.trials.simulated.network import Frame, Network, SimulatedConnection, answer_frame
@@ -409,7 +421,7 @@ class BrokerNode(SimulatedNode):
 
 class ControllerNode(SimulatedNode):
     """A controller: the only one, one of several `voters`, or one that finds the others by `bootstrap` (KIP-853). Ports are
-    ids here.
+    ids here. `quorum`: its rules as a voter, if they are not those of its release.
     """
 
     apis = CONTROLLER_APIS
@@ -424,9 +436,13 @@ class ControllerNode(SimulatedNode):
         settings: dict[str, str],
         voters: Sequence[int] = (),
         bootstrap: Sequence[int] = (),
+        quorum: QuorumProtocol | None = None,
     ) -> None:
         super().__init__(node_id, clock, network, random)
-        self.rules = rules
+        self.rules, self.quorum = rules, quorum
+        self._directory_id = NO_DIRECTORY
+        self.note_voter: StepRecorder | None = None
+        """A listener to each step as a voter."""
         others = ",".join(f"127.0.0.1:{one}" for one in bootstrap)
         own = {
             "process.roles": "controller",
@@ -443,6 +459,19 @@ class ControllerNode(SimulatedNode):
         """The seed of the times that this process waits by chance: other ones than those of other nodes, and starts."""
         return f"{self.node_id} {self.incarnation} {self.random.getstate()[1][0]}"
 
+    def format(self, voters: KnownVoters) -> None:
+        """Format its disk with the voters that the cluster begins with. Raises: `StorageError`, if it is not empty."""
+        format_controller(self.disk, f"/sim/{self.node_id}", CLUSTER_ID, self.node_id, voters, self.now())
+
+    @property
+    def key(self) -> ReplicaKey:
+        """This replica, with the directory of its last start; without one while its disk is lost."""
+        return ReplicaKey(BrokerId(self.node_id), self._directory_id)
+
+    def lose_disk(self) -> None:
+        """Lose all files, while it is down: its next start is that of another replica."""
+        self.disk, self._directory_id = SimulatedDisk(now_ms=lambda: self.now().timestamp), NO_DIRECTORY
+
     def revive(self) -> bool:
         """Start it, if it is down; whether it was."""
         was_down = not self.up
@@ -455,10 +484,10 @@ class ControllerNode(SimulatedNode):
         self.directory = LogDirectory.open(path, self.disk, CLUSTER_ID, self.node_id)
         log = MetadataLog(self.disk, Path(path), now)
         log.read = read_once
-        self.core = core = ControllerCore(self.config, self.rules, log, Random(self._draws))
-        core.deciding.note = self.note
+        self.core = core = ControllerCore(self.config, self.rules, log, Random(self._draws), self.quorum)
+        core.deciding.note, core.voter.note = self.note, self.note_voter
         core.cluster_id = CLUSTER_ID
-        core.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
+        core.voter.directory = self._directory_id = DirectoryId(id_bytes(self.directory.directory_id))
         self.shell = shell = _ControllerShell(core, log)
         shell.now, shell.coded = self.now, self.network.coded
         shell.channels = _ControllersSender(self, core, shell)

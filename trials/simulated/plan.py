@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from kspec.trials.simulated.disk import Survives
-from kspec.trials.simulated.kinds.catalogue import KINDS
+from kspec.trials.simulated.kinds.catalogue import KINDS, VOTER_KINDS
 from kspec.trials.simulated.kinds.connections import PURPOSES
 from kspec.trials.simulated.kinds.site import Fault, SimulatedFault
 from kspec.trials.simulated.kinds.stops import RollingRestart
@@ -88,6 +88,10 @@ LEFT_OUT = 0.6
 """The share of the kinds of faults that are left out in a seed that draws its own."""
 
 
+SHARES_OF_VOTERS = (0.15, 0.35, 0.35, 0.6)
+"""The share that faults of controllers have of all, where there are several."""
+
+
 def conditions_of(seed: int) -> RunConditions:
     """The conditions of a seed: some faults happen much more often than in others, or never."""
     random = Random(f"weather {seed}")
@@ -127,6 +131,15 @@ def conditions_of(seed: int) -> RunConditions:
     if conditions.members:  # so that members commit different partitions at the same time
         conditions = conditions._replace(partitions=GROUP_PARTITIONS)
     return conditions._replace(session=max(conditions.session, SESSION_TRIPS * _round_trip_ms(conditions)))
+
+
+def with_voters(seed: int, conditions: RunConditions) -> RunConditions:
+    """The conditions of a seed in which there are several controllers, and faults of these."""
+    random = Random(f"voters {seed}")
+    share = random.choice(SHARES_OF_VOTERS)
+    of_voters = [(kind, kind.weight * random.choice(kind.factors)) for kind in VOTER_KINDS]
+    scale = share / (1 - share) * sum(weight for _, weight in conditions.weights) / sum(weight for _, weight in of_voters)
+    return conditions._replace(weights=(*conditions.weights, *((kind, scale * weight) for kind, weight in of_voters)))
 
 
 def _round_trip_ms(conditions: RunConditions) -> int:

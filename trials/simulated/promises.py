@@ -106,9 +106,10 @@ class Promises:
         if self._wrong is not None:
             raise self._wrong
         controller, metadata = self._controller, self._metadata
-        if not self.stepped and self._controller_run == controller.incarnation:
+        now = controller.incarnation
+        if not self.stepped and self._controller_run == now:
             return
-        self._controller_run = controller.incarnation
+        self._controller_run = now
         image = controller.core.image.spec if controller.up else metadata.image
         changed: set[int] = set()
         for node_id in self.stepped:

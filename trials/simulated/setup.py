@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kspec.impl.metadata.voters import RECONFIGURABLE
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
+from kspec.spec.controller.rules.features import KRAFT_VERSION, FeatureLevel, supports
 from kspec.spec.messages.produce import ACKS_ALL
+from kspec.spec.quorum.protocol import QuorumProtocol
+from kspec.spec.releases.features import kraft_versions, release_of
 from kspec.trials.simulated.ids import OFFSETS_PARTITIONS
 from kspec.trials.simulated.kinds.connections import RequestCopy
-from kspec.trials.simulated.plan import RunConditions, conditions_of
+from kspec.trials.simulated.plan import RunConditions, conditions_of, with_voters
 
 CODED_ONE_IN = 10
 
@@ -75,19 +79,32 @@ class RunSetup:
     controllers: int = 1
     """The number of controllers."""
 
+    quorum: QuorumProtocol | None = None
+    """The rules of controllers as voters, if they are not those of their release."""
+
     transactions: bool = False
     """Whether there are producers of transactions, and readers of what is committed, beside all other clients."""
 
     @property
     def conditions_now(self) -> RunConditions:
         """The conditions of this run. With transactions requests are copied often: what arrives late is their hazard."""
-        conditions = self.conditions if self.conditions is not None else conditions_of(self.seed)
+        conditions = self.conditions
+        if conditions is None:
+            conditions = conditions_of(self.seed)
+            if self.controllers > 1:
+                conditions = with_voters(self.seed, conditions)
         if not self.transactions:
             return conditions
         others = [(kind, weight) for kind, weight in conditions.weights if kind is not RequestCopy]
         copies = COPIES * sum(weight for _, weight in others) / (1 - COPIES)
         pauses = (conditions.pauses[0], min(conditions.pauses[1], max(MOST_PAUSE_MS, conditions.pauses[0])))
         return conditions._replace(weights=((RequestCopy, copies), *others), pauses=pauses)
+
+    @property
+    def has_voters_in_log(self) -> bool:
+        """Whether the voters are in the log, and may be changed: several, whose release can do so (KIP-853)."""
+        known = (kraft_versions(release_of(self.controller.protocol.name)),)
+        return self.controllers > 1 and supports(known, FeatureLevel(KRAFT_VERSION, RECONFIGURABLE))
 
     @property
     def is_coded(self) -> bool:

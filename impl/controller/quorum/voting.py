@@ -302,6 +302,7 @@ class MetadataVoter:
         before, self.state = self.state, step.state
         effects: list[Effect] = []
         replies: list[QuorumAnswer] = []
+        fails_waiting = False
         for effect in step.effects:
             match effect:
                 case Reply():
@@ -309,7 +310,8 @@ class MetadataVoter:
                 case LogCommitted(high_watermark):
                     effects += self._listener.committed(high_watermark, now)
                 case FailWaiting():
-                    effects += [*self._renounce(now), *self._listener.grown(now)]
+                    effects += self._renounce(now)
+                    fails_waiting = True
                 case SnapshotWanted(snapshot):
                     effects += self._fetch_snapshot(snapshot)
                 case PersistElection(election):
@@ -343,6 +345,8 @@ class MetadataVoter:
                 case _:
                     assert_never(effect)
         self._check()
+        if fails_waiting:  # only now: a fetch that waits is asked for anew, and the files are those of this step
+            effects += self._listener.grown(now)
         effects += [effect for reply in replies for effect in answer(reply)]
         return [*effects, *self._follow_up(before, now)]
 

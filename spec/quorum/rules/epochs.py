@@ -118,3 +118,17 @@ def takes_expected_answer(is_expected: bool) -> bool:
     **Kafka:** `RequestManager.isResponseExpected`; each transition calls `resetAll`.
     """
     return is_expected
+
+
+def follows_if_it_knew_none(role: VoterRole, knows_leader: bool) -> bool:
+    """Whether a replica follows the leader that an answer of its epoch names: if it knew none.
+
+    **Kafka:** `KafkaRaftClient.maybeHandleCommonResponse`. One that starts, and knows its leader and not where that is
+    reached, then takes the answer of that leader for one to a follower.
+    """
+    return not knows_leader
+
+
+def follows_if_it_waits(role: VoterRole, knows_leader: bool) -> bool:
+    """Whether a replica follows the leader that an answer of its epoch names: if it knew none, or could not reach it."""
+    return not knows_leader or role == VoterRole.UNATTACHED

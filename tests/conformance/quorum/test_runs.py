@@ -43,7 +43,7 @@ HOLDS = {
     "new-voter": (),
     "lost-disk": ("3.9", "4.0", "4.1", "4.2", "next"),
     "goes-back": ("3.9", "4.0", "4.1", "4.2", "next"),
-    "lost-leader": ("3.9", "4.0", "4.1", "4.2", "next"),
+    "lost-leader": ("3.9", "4.0", "4.1", "4.2"),
     "another-leader": ("3.9", "4.0", "4.1", "4.2", "next"),
     "removed-voter-answers": ("3.9", "4.0", "4.1", "4.2"),
     "removed-leader": ("3.9", "4.0", "4.1", "4.2"),

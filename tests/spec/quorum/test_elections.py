@@ -264,6 +264,17 @@ def test_what_the_protocol_excludes_stops_the_server() -> None:
     assert reasons(answered(follower(), stale)) == [IllegalState.TWO_LEADERS]
 
 
+def test_who_is_said_to_lead_and_does_not_waits_for_others_by_the_rules_of_next() -> None:
+    """It has led, and lost its disk."""
+    server, stands = server_of(ONE, QUORUM_RELEASES[-1]), candidate()
+    for epoch in (1, 2):
+        step = handle_vote_response(server, stands, Send(TWO, vote(ONE)), response(epoch, False, leader=ONE), NOW)
+        assert reasons(step) == []
+        assert (step.state.election.epoch, step.state.election.leader) == (epoch, NO_LEADER)
+    told = handle_begin_quorum_epoch(server, stands, BeginQuorumEpochRequest(Epoch(2), ONE, key_of(ONE)), NOW)
+    assert (reasons(told), told.state.election) == ([], ElectionState(Epoch(2)))
+
+
 def test_an_answer_tells_of_leaders_and_epochs() -> None:
     assert answered(candidate(), response(0)).state == candidate()
     assert answered(candidate(), response(1, False, Error.UNKNOWN_LEADER_EPOCH)).state == candidate()

@@ -287,6 +287,48 @@ def test_a_leader_that_is_removed_too_late_for_who_has_asked(protocol: QuorumPro
     assert found.states[ONE].role == role
 
 
+@pytest.mark.parametrize(("protocol", "role"), [(NEWEST, VoterRole.UNATTACHED), (QUORUM_NEXT, VoterRole.LEADER)])
+def test_who_has_written_its_own_removal_and_starts_again(protocol: QuorumProtocol, role: VoterRole) -> None:
+    """One voter of two has the record of its removal, and the other needs the vote of the longer log. Up to 4.4 nobody leads
+    any more.
+    """
+    found = VoterQuorum(protocol, frozenset({key_of(ONE), key_of(TWO)}), voters_in_log=True)
+    found.elect(ONE, TWO)
+    settle(found, ONE, TWO)
+    assert remove(found, ONE, key_of(ONE)) == []
+    found.restart(ONE)
+    for _ in range(3):
+        found.elect(TWO, ONE)
+        found.elect(ONE, TWO)
+    assert found.states[TWO].role != VoterRole.LEADER, "its log is shorter"
+    assert found.states[ONE].role == role
+    if protocol is QUORUM_NEXT:
+        settle(found, ONE, TWO)
+        assert found.states[ONE].role == VoterRole.RESIGNED
+        found.time_out(ONE)
+        found.elect(TWO, ONE)
+        assert found.states[TWO].role == VoterRole.LEADER
+        found.ask(ONE, TWO)
+        found.ask(ONE, TWO)
+        found.time_out(ONE)
+        assert found.states[ONE].role == VoterRole.FOLLOWER, "it knows that its removal is committed"
+
+
+def test_who_stands_without_a_vote_of_its_own_starts_again() -> None:
+    found = VoterQuorum(QUORUM_NEXT, frozenset({key_of(ONE), key_of(TWO)}), voters_in_log=True)
+    found.elect(ONE, TWO)
+    settle(found, ONE, TWO)
+    remove(found, ONE, key_of(ONE))
+    found.restart(ONE)
+    found.time_out(TWO)
+    for _ in range(2):
+        found.time_out(ONE)
+    found.ask(ONE, TWO)
+    assert found.states[ONE].role == VoterRole.CANDIDATE
+    assert found.restart(ONE) == []
+    assert (found.states[ONE].role, found.states[ONE].tally.granted) == (VoterRole.CANDIDATE, frozenset())
+
+
 def test_a_truncation_takes_back_the_voters() -> None:
     found = quorum()
     elect_anew(found, TWO, THREE)

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from kspec.spec.log.record_log import RecordLog
+from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from kspec.spec.messages.quorum.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest, QuorumFetchResponse, SnapshotId
+from kspec.spec.messages.quorum.voters import VoterSetEntry
 from kspec.spec.quorum.effects import (
     FailWaiting,
     IllegalState,
@@ -47,8 +48,9 @@ from kspec.spec.quorum.replica import ElectionState, QuorumReplica, ReplicaProgr
 from kspec.spec.quorum.requests import requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import fixed_voters
+from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import check_quorum_timer, count_majority, fetch_timer, flush_and_count
-from kspec.spec.releases.quorum import QUORUM_RELEASES
+from kspec.spec.releases.quorum import QUORUM_NEXT, QUORUM_RELEASES
 from kspec.spec.step import Send
 from kspec.spec.values import (
     NO_LEADER,
@@ -70,6 +72,7 @@ from tests.spec.quorum.driver import (
     TWO,
     VOTERS,
     VoterQuorum,
+    directory_of,
     key_of,
     reasons,
     reply_of,
@@ -95,10 +98,12 @@ def follower(log: tuple[tuple[int, int], ...] = (), high_watermark: int = -1) ->
     return state._replace(high_watermark=Offset(high_watermark))
 
 
-def fetched(state: QuorumReplica[RecordLog], offset: int = 0, last: int = 0, **answer: Any) -> Any:
+def fetched(
+    state: QuorumReplica[RecordLog], offset: int = 0, last: int = 0, rules: QuorumProtocol = NEWEST, **answer: Any
+) -> Any:
     asked = QuorumFetchRequest(key_of(ONE), FetchPosition(Epoch(5), Offset(offset), Epoch(last)))
     given: dict[str, Any] = {"error": Error.NONE, "epoch": Epoch(5), "leader": TWO, **answer}
-    return handle_fetch_response(server_of(ONE), state, Send(TWO, asked), QuorumFetchResponse(**given), NOW)
+    return handle_fetch_response(server_of(ONE, rules), state, Send(TWO, asked), QuorumFetchResponse(**given), NOW)
 
 
 # ---- a whole log
@@ -375,6 +380,18 @@ def test_what_a_leader_never_sends_stops_a_follower() -> None:
     assert reasons(fetched(committed, 0, 0, records=(Record(9, Epoch(1)),))) == [IllegalState.UNEXPECTED_OFFSET]
     asking = committed._replace(role=VoterRole.PROSPECTIVE)
     assert reasons(fetched(asking, 2, 2)) == [IllegalState.NOT_FOLLOWING]
+
+
+def test_who_knows_its_leader_and_not_where_that_is_reached_follows_it_when_it_answers() -> None:
+    """It starts again before it has the voters, and asks whom it has in its settings. Up to 4.4 it stops."""
+    known, no_voters = ElectionState(Epoch(5), TWO), (VoterSetEntry(UNKNOWN_OFFSET, frozenset()),)
+    state = start(server_of(ONE), EMPTY_LOG, known, directory_of(ONE), no_voters, voters_in_log=True).state
+    assert (state.role, state.election) == (VoterRole.UNATTACHED, known)
+    record = (Record(7, Epoch(5)),)
+    assert reasons(fetched(state, records=record)) == [IllegalState.NOT_FOLLOWING]
+    step = fetched(state, records=record, rules=QUORUM_NEXT)
+    assert (step.state.role, step.state.election, step.state.local.log.records) == (VoterRole.FOLLOWER, known, record)
+    assert reasons(fetched(state, leader=THREE, rules=QUORUM_NEXT)) == [IllegalState.TWO_LEADERS]
 
 
 def test_an_error_of_a_fetch_tells_of_the_leader() -> None:

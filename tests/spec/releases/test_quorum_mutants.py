@@ -81,7 +81,15 @@ def test_releases_differ_in_what_they_brought() -> None:
         ("role_after_timeout", "grants_pre_vote", "vote_as_follower"),
         ("takes_records",),
         ("needs_begin", "joins"),
-        ("role_after_restart", "resigns_when_removed", "stops_for_acknowledgement", "flushes_first"),
+        (
+            "role_after_restart",
+            "follows_named",
+            "resigns_when_removed",
+            "stops_for_acknowledgement",
+            "stands_until_removed",
+            "stops_if_said_to_lead",
+            "flushes_first",
+        ),
     ]
 
 

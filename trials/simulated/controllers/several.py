@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from kspec.impl.metadata.active import ActiveController
 from kspec.impl.metadata.image import ClusterImage
 from kspec.spec.controller.state import ControllerState
-from kspec.spec.values import Epoch, Offset
+from kspec.trials.simulated.checks.quorum import QuorumChecks
 from kspec.trials.simulated.disk import Survives
-from kspec.trials.simulated.history import BrokenPromiseError
 from kspec.trials.simulated.nodes import ControllerNode
 
 
@@ -31,17 +30,18 @@ class SeveralControllers:
 
     def __init__(self, nodes: Sequence[ControllerNode]) -> None:
         self.nodes = list(nodes)
+        self.checks = QuorumChecks()
+        """What holds of all of them."""
+        for node in self.nodes:
+            node.note_voter = self.checks.note
         self._image = ClusterImage()
         self._last = self.nodes[0]
         """The controller that has decided last."""
-        self._leaders: dict[Epoch, int] = {}
-        self._epochs: dict[Offset, Epoch] = {}
-        """The epoch of the last record below each offset up to which the log was found committed."""
 
     # ---- as one
 
     @property
-    def _active(self) -> ControllerNode | None:
+    def active(self) -> ControllerNode | None:
         """The controller that decides, in the last epoch of those who believe so."""
         found = [one for one in self.nodes if one.up and one.core.is_active]
         return max(found, key=lambda one: one.core.voter.epoch, default=None)
@@ -49,12 +49,12 @@ class SeveralControllers:
     @property
     def up(self) -> bool:
         """Whether one decides."""
-        return self._active is not None
+        return self.active is not None
 
     @property
     def node_id(self) -> int:
         """The id of the one that decides, or has decided last."""
-        self._last = self._active or self._last
+        self._last = self.active or self._last
         return self._last.node_id
 
     @property
@@ -67,7 +67,7 @@ class SeveralControllers:
     def core(self) -> CommittedCore:
         """The committed image, and the state of the one that decides."""
         self._look()
-        self._last = self._active or self._last
+        self._last = self.active or self._last
         core = self._last.core
         return CommittedCore(self._image, core.state, core.deciding)
 
@@ -75,21 +75,14 @@ class SeveralControllers:
 
     def _look(self) -> None:
         """Read what is committed by now. Raises: `BrokenPromiseError`, if no quorum could have come to that."""
+        self.checks.look()
         for node in self.nodes:
             if node.up:
-                self._look_at(node)
+                self._read(node)
 
-    def _look_at(self, node: ControllerNode) -> None:
+    def _read(self, node: ControllerNode) -> None:
         core = node.core
-        voter, log = core.voter, core.log
-        if voter.leads and self._leaders.setdefault(voter.epoch, node.node_id) != node.node_id:
-            raise BrokenPromiseError("ElectionSafety", f"{node.node_id} leads in epoch {voter.epoch}, too")
-        end = voter.committed
-        if end > log.log.start_offset:
-            epoch = log.log.epoch_at(Offset(end - 1))
-            if self._epochs.setdefault(end, epoch) != epoch:
-                what = f"{node.node_id} has epoch {epoch} below {end}, and it was {self._epochs[end]}"
-                raise BrokenPromiseError("CommittedIsFinal", what)
+        log, end = core.log, core.voter.committed
         if end > self._image.spec.end_offset:
             if self._image.spec.end_offset < log.snapshot.end_offset:
                 self._image = log.restored(self._image)
@@ -112,11 +105,11 @@ class SeveralControllers:
 
     def kill(self, survives: Survives = Survives.ALL) -> None:
         """Kill the one that decides."""
-        (self._active or self._last).kill(survives)
+        (self.active or self._last).kill(survives)
 
     def pause(self) -> None:
         """Pause the one that decides."""
-        (self._active or self._last).pause()
+        (self.active or self._last).pause()
 
     def go_on(self) -> None:
         """Let those go on that are paused."""

@@ -1,6 +1,6 @@
 """All kinds of faults in simulated clusters. Seeds draw in this order: another one makes other runs of them."""
 
-from kspec.trials.simulated.kinds import connections, machines, operators, sequences, stops
+from kspec.trials.simulated.kinds import connections, machines, operators, quorum, sequences, stops
 from kspec.trials.simulated.kinds.site import SimulatedFault
 
 KINDS: tuple[type[SimulatedFault], ...] = (
@@ -32,3 +32,13 @@ KINDS: tuple[type[SimulatedFault], ...] = (
     sequences.DelayedHeartbeats,
     stops.BrokerRemoval,
 )
+
+VOTER_KINDS: tuple[type[quorum.VoterFault], ...] = (
+    quorum.VoterChange,
+    quorum.VoterStop,
+    quorum.VoterPause,
+    quorum.VoterSeparation,
+    quorum.LateVoterMessages,
+    quorum.LostVoterDisk,
+)
+"""Kinds of faults in clusters with several controllers alone."""

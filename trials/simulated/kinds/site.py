@@ -9,6 +9,7 @@ from kspec.trials.fault_kind import FaultKind
 from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clock import VirtualClock
 from kspec.trials.simulated.controllers.several import SeveralControllers
+from kspec.trials.simulated.controllers.voters import VoterOperator
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.network import Network
 from kspec.trials.simulated.nodes import BrokerNode, ControllerNode
@@ -22,6 +23,8 @@ class FaultyCluster(Protocol):
     network: Network
     controller: ControllerNode | SeveralControllers
     controllers: list[ControllerNode]
+    voters: VoterOperator | None
+    """The operator of the voters, where they are in the log."""
     brokers: dict[int, BrokerNode]
     operator: Operator
     partitions: int

@@ -21,7 +21,7 @@ class BrokerKill(SimulatedFault):
         node = self.victim()
         if node is None or not self.cluster.may_stop_uncleanly(node):
             return False
-        self.site.kill(node, Survives.ALL, _sent_arrives_ms(self.fault))
+        self.site.kill(node, Survives.ALL, sent_arrives_ms(self.fault))
         return True
 
     def undo(self) -> None:
@@ -39,7 +39,7 @@ class PowerLoss(SimulatedFault):
         node = self.victim()
         if node is None or not self.cluster.may_lose_power(node):
             return False
-        self.site.kill(node, self.fault.survives, _sent_arrives_ms(self.fault))
+        self.site.kill(node, self.fault.survives, sent_arrives_ms(self.fault))
         return True
 
     def undo(self) -> None:
@@ -180,7 +180,7 @@ class BrokerRemoval(PowerLoss):
         return True
 
 
-def _sent_arrives_ms(fault: Fault) -> int | None:
+def sent_arrives_ms(fault: Fault) -> int | None:
     """The delay of a killed process's last messages: they never arrive, or late, perhaps after its next start."""
     random = Random(fault.number)
     return random.randint(0, 2 * fault.lasts_ms) if random.random() < 0.5 else None

@@ -1,0 +1,1 @@
+"""Several controllers in simulated clusters."""
