@@ -31,6 +31,7 @@ from kspec.impl.wire.requests import read_response, request_bytes, sent
 from kspec.impl.wire.values import Message
 from kspec.impl.wire.writing import Part, joined
 from kspec.spec.controller.protocol import Controller
+from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.values import Incarnation, Instant, Offset
 
 LOG = logging.getLogger("kspec.broker")
@@ -153,13 +154,15 @@ class CombinedShell(ControllingShell, BrokerShell):
         return [*self._member.metadata.acted(now), *self._register_again(now)]
 
 
-def new_controller(core: BrokerCore, rules: Controller, log: MetadataLog, now: Instant) -> ControllerCore:
+def new_controller(
+    core: BrokerCore, rules: Controller, log: MetadataLog, now: Instant, quorum: QuorumProtocol | None = None
+) -> ControllerCore:
     """The controller in the process of a broker, whose timers and endpoint it shares.
 
     The lock on the folder shows that no other process of this broker is alive: its session is long over.
     """
     long_ago = now.after(-core.config.number("broker.session.timeout.ms") - 1)
-    controller = ControllerCore(core.config, rules, log)
+    controller = ControllerCore(core.config, rules, log, quorum=quorum)
     controller.heard_ms = long_ago
     controller.cluster_id = core.cluster_id
     controller.use_timers(core.timers)

@@ -27,6 +27,7 @@ from kspec.impl.wire.apis import CONTROLLER_APIS
 from kspec.impl.wire.values import Message, refused_whatever
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.controller.state import check_active
+from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.values import DirectoryId, Epoch
 
 LOG = logging.getLogger("kspec.controller")
@@ -130,6 +131,7 @@ class RunningController:
         listening: socket.socket,
         note: StepRecorder | None = None,
         may_format: bool = True,
+        quorum: QuorumProtocol | None = None,
     ) -> None:
         self.config = config
         self._disk = RealDisk()
@@ -137,7 +139,7 @@ class RunningController:
         now = clock.now()
         self.directory = open_directory(config, self._disk, may_format)
         self.metadata_log = MetadataLog(self._disk, config.log_dir, now)
-        self.core = ControllerCore(config, rules, self.metadata_log)
+        self.core = ControllerCore(config, rules, self.metadata_log, quorum=quorum)
         self.core.deciding.note = self.core.voter.note = note
         self.core.cluster_id = self.directory.cluster_id
         self.core.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
@@ -189,11 +191,13 @@ def run_controller(
     new_loop: NewLoop,
     trace: TraceWriter | None = None,
     may_format: bool = True,
+    quorum: QuorumProtocol | None = None,
 ) -> None:
     """Run a controller until SIGTERM or SIGINT. With a trace, each step of a rule is written."""
     warn_about(LOG, config.ignored)
     with event_loop(new_loop, trace) as loop:
-        running = RunningController(config, rules, listening, trace.note if trace is not None else None, may_format)
+        note = trace.note if trace is not None else None
+        running = RunningController(config, rules, listening, note, may_format, quorum)
         stopped = asyncio.Event()
         running.shell.on_failure = stopped.set
         begin(loop, stopped.set)

@@ -36,6 +36,7 @@ from kspec.impl.wire.values import Message
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.broker.rules.lifecycle import BrokerLifecycle
 from kspec.spec.controller.protocol import Controller
+from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.values import DirectoryId, Incarnation
 
 LOG = logging.getLogger("kspec.broker")
@@ -45,10 +46,13 @@ LONGEST_STOP_SECONDS = 300.0
 
 
 class BrokerRules(NamedTuple):
-    """The rules that a broker follows: those of its release, possibly with one weakened."""
+    """The rules that a broker follows: those of its release, possibly with one weakened. `quorum`: those of a controller as
+    a voter, if they are not those of its release.
+    """
 
     broker: BrokerProtocol
     controller: Controller
+    quorum: QuorumProtocol | None = None
 
 
 def endpoint_of(config: BrokerConfig, listening: socket.socket) -> Message:
@@ -108,7 +112,7 @@ class RunningBroker:
         core.note = core.cluster.note = note
         core.disk_space = disk_space(config.log_dir)
         self.replicas = Replicas(core, self.directory)
-        self.broker = self._broker_alone(disk) if is_alone else self._combined(rules.controller, disk)
+        self.broker = self._broker_alone(disk) if is_alone else self._combined(rules, disk)
         self.broker.on_serve = self._serve
         self.broker.on_stop = self.broker.on_failure = self._end
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -129,10 +133,10 @@ class RunningBroker:
         self._member(MetadataFollower(self.core, copy, self.controllers, own))
         return BrokerShell(self.core, self.replicas, copy)
 
-    def _combined(self, rules: Controller, disk: Disk) -> BrokerShell:
+    def _combined(self, rules: BrokerRules, disk: Disk) -> BrokerShell:
         core, now = self.core, clock.now()
         self.metadata = log = MetadataLog(disk, self.config.log_dir, now)
-        controller = new_controller(core, rules, log, now)
+        controller = new_controller(core, rules.controller, log, now, rules.quorum)
         controller.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
         controller.deciding.note = controller.voter.note = core.note
         shell = CombinedShell(core, self.replicas, log, controller, self._member(LocalMetadata(core)))

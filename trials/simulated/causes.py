@@ -12,6 +12,8 @@ from typing import Any
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.mutation import Mutant, RulesT, differing_fields, with_field_of
+from kspec.spec.releases.features import release_of
+from kspec.spec.releases.names import quorum_of
 from kspec.trials.simulated.runs import RunOutcome, run
 from kspec.trials.simulated.setup import RunSetup
 
@@ -79,6 +81,7 @@ def watched_setup(
     of_broker: Iterable[Mutant],
     of_controller: Iterable[Mutant],
     of_transactions: Iterable[Mutant] = (),
+    of_quorum: Iterable[Mutant] = (),
 ) -> RunSetup:
     """The same cluster, in which each call of a rule is a call of these mutants, too."""
     listed, others = tuple(of_broker), tuple(of_transactions)
@@ -87,4 +90,5 @@ def watched_setup(
         node: replace(one, transactions=differences.watched(one.transactions, others)) for node, one in protocols.items()
     }
     controller = replace(setup.controller, protocol=differences.watched(setup.controller.protocol, of_controller))
-    return replace(setup, protocols=protocols, controller=controller)
+    quorum = setup.quorum or quorum_of(release_of(setup.controller.protocol.name))
+    return replace(setup, protocols=protocols, controller=controller, quorum=differences.watched(quorum, of_quorum))

@@ -47,28 +47,35 @@ def rules_of(release: str, mutant: str | None) -> "BrokerRules":
     from kspec.spec.mutation import weaken
     from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
     from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+    from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
+    from kspec.spec.releases.names import quorum_of
     from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 
     broker_mutants = {one.name: one for one in BROKER_MUTANTS}
     kraft_mutants = {one.name: one for one in CONTROLLER_MUTANTS}
     of_transactions = {one.name: one for one in TRANSACTION_MUTANTS}
+    of_quorum = {one.name: one for one in QUORUM_MUTANTS}
     if mutant in of_transactions:
         protocol = replace(protocol, transactions=weaken(protocol.transactions, of_transactions[mutant]))
     elif mutant in broker_mutants:
         protocol = weaken(protocol, broker_mutants[mutant])
     elif mutant in kraft_mutants:
         kraft = weaken(kraft, kraft_mutants[mutant])
+    elif mutant in of_quorum:
+        return BrokerRules(protocol, Controller(kraft), weaken(quorum_of(release), of_quorum[mutant]))
     else:
-        known = ", ".join([*broker_mutants, *kraft_mutants, *of_transactions])
+        known = ", ".join([*broker_mutants, *kraft_mutants, *of_transactions, *of_quorum])
         raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
     return BrokerRules(protocol, Controller(kraft))
 
 
 def _repaired(rules: "BrokerRules", field: str, release: str) -> "BrokerRules":
     """Rules with one of them as a release has it. Raises: bad usage, if there is no such rule or release."""
-    from dataclasses import replace
+    from dataclasses import fields, replace
 
     from kspec.spec.mutation import names_of_rules, with_field_of
+    from kspec.spec.releases.features import release_of
+    from kspec.spec.releases.names import quorum_of
 
     other = rules_of(release or NEXT, None)
     of_controller = field.removeprefix(OF_CONTROLLER)
@@ -77,10 +84,14 @@ def _repaired(rules: "BrokerRules", field: str, release: str) -> "BrokerRules":
     if field != of_controller and of_controller in names_of_rules(rules.controller.protocol):
         protocol = with_field_of(rules.controller.protocol, of_controller, other.controller.protocol)
         return rules._replace(controller=replace(rules.controller, protocol=protocol))
+    of_voter = field.removeprefix(OF_QUORUM)
+    own, others = quorum_of(release_of(rules.controller.protocol.name)), quorum_of(release or NEXT)
+    if field != of_voter and of_voter in {one.name for one in fields(own)}:
+        return rules._replace(quorum=with_field_of(own, of_voter, others))
     raise click.UsageError(f"there is no rule {field!r}")
 
 
-OF_CONTROLLER = "controller: "
+OF_CONTROLLER, OF_QUORUM = "controller: ", "quorum: "
 
 
 def _new_loop() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -161,7 +172,7 @@ def _run(given: dict[str, str], release: str | None, mutant: str | None, trace: 
         if isinstance(config, ControllerConfig):
             from kspec.impl.server.controller import run_controller
 
-            run_controller(config, rules.controller, listening, _new_loop(), writer, may_format)
+            run_controller(config, rules.controller, listening, _new_loop(), writer, may_format, rules.quorum)
             return
         run(config, rules, listening, _new_loop(), writer, may_format)
     except BrokerFailureError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kspec.trials.simulated.setup import RunSetup
 
 MOST_SEEDS, MOST_STEPS = 1_000_000, 1 << 40
-PLAN_BROKERS = 3
+PLAN_BROKERS = CONTROLLERS = 3
 
 
 def _rules(release: str | None, mutant: str | None, brokers: int) -> "dict[str, BrokerRules]":
@@ -110,10 +110,8 @@ def _on_spark(setups: "list[RunSetup]", length: Length, settings: Any) -> "Itera
 @click.option(
     "--controllers",
     type=click.IntRange(1, 9),
-    default=1,
-    show_default=True,
     metavar="N",
-    help="How many controllers, of which one decides.",
+    help="How many controllers, of which one decides.  [default: 3; 1 with --plan]",
 )
 @click.option("--release", metavar="R", help="The rules of all nodes, or of each: 1=3.9,controller=4.4.  [default: next]")
 @click.option("--mutant", metavar="NAME", help="Weaken one rule of all nodes, or of one: 2=NAME.")
@@ -146,7 +144,7 @@ def simulate_cluster(
     plan_name: str | None,
     story: str | None,
     brokers: int,
-    controllers: int,
+    controllers: int | None,
     release: str | None,
     mutant: str | None,
     acks: str,
@@ -173,11 +171,12 @@ def simulate_cluster(
     page = _Page(Output(html), Output(recording), explore)
     page.check(plan_name, roll_every, as_json)
     rules = _rules(release, mutant, brokers)
-    setups = _setups(range(seed, seed + seeds), rules, acks, controllers, lose_epoch_files, transactions)
+    wanted = controllers or (CONTROLLERS if plan_name is None else 1)
+    setups = _setups(range(seed, seed + seeds), rules, acks, wanted, lose_epoch_files, transactions)
     if plan_name is not None:
         if hours is not None or roll_every is not None or engine != "compiled":
             raise click.UsageError("--plan has a length of its own: leave --hours, --roll-every and --engine out")
-        if brokers != PLAN_BROKERS or controllers > 1:
+        if brokers != PLAN_BROKERS or wanted > 1:
             raise click.UsageError("a plan has three brokers and one controller: leave --brokers and --controllers out")
         return _carry_out(plan_name, setups, as_json=as_json, quiet=quiet)
     length = Length(steps, hours, roll_every)
@@ -328,6 +327,7 @@ def _setups(
             acks=wanted,
             loses_epoch_files=lose_epoch_files,
             controllers=controllers,
+            quorum=rules[CONTROLLER].quorum,
             transactions=transactions,
         )
         for seed in chosen

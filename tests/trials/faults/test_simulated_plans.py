@@ -110,6 +110,7 @@ def test_the_command_carries_a_plan_out() -> None:
         (["--plan", "damaged-files"], "damaged-files runs on processes only"),
         (["--plan", "late-news", "--hours", "1"], "leave --hours"),
         (["--plan", "late-news", "--brokers", "4"], "three brokers"),
+        (["--plan", "late-news", "--controllers", "3"], "one controller"),
     ],
 )
 def test_a_plan_that_cannot_be_carried_out_is_bad_usage(options: list[str], complaint: str) -> None:

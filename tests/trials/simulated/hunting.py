@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller, ControllerProtocol
 from kspec.spec.messages.produce import ACKS_LEADER
-from kspec.spec.mutation import Mutant, weaken
+from kspec.spec.mutation import Mutant, differing_fields, weaken
 from kspec.spec.releases.broker import BROKER_NEXT, BROKER_RELEASES
 from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.releases.kraft import KRAFT_NEXT
 from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
+from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
 from kspec.spec.releases.names import KRAFT_NAMES, kraft_of
+from kspec.spec.releases.quorum import QUORUM_4_2, QUORUM_NEXT
 from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 from kspec.trials.simulated.causes import Differences, rules_that_repair, watched_setup
 from kspec.trials.simulated.runs import RunOutcome, run
@@ -28,6 +30,14 @@ BROKERS = (1, 2, 3)
 MUTANTS: tuple[Mutant, ...] = (*BROKER_MUTANTS, *CONTROLLER_MUTANTS)
 TRANSACTIONAL = {one.name: one for one in TRANSACTION_MUTANTS}
 """The mutants that are hunted with producers of transactions in the cluster."""
+
+CONTROLLERS = 3
+OF_RELEASES: tuple[Mutant, ...] = tuple(
+    Mutant(f"repaired:quorum: {field}@4.4", field, getattr(QUORUM_4_2, field), f"`{field}` as in 4.2 to 4.4")
+    for field in differing_fields(QUORUM_4_2, QUORUM_NEXT)
+)
+OF_QUORUM = {one.name: one for one in (*QUORUM_MUTANTS, *OF_RELEASES)}
+"""The mutants that are hunted with three controllers: rules of the quorum, and those of Kafka's that `next` repairs."""
 
 RELEASES = {one.name: one for one in BROKER_RELEASES}
 ONE_ACK = "acks=1"
@@ -59,11 +69,18 @@ def setup_of_next(seed: int) -> RunSetup:
     return _setup(seed, BROKER_NEXT, KRAFT_NEXT)
 
 
+def of_three(seed: int) -> RunSetup:
+    """The cluster by the rules of `next`, with three controllers."""
+    return replace(setup_of_next(seed), controllers=CONTROLLERS)
+
+
 def setup_of(name: str, seed: int) -> RunSetup:
     """The cluster of a mutant, a release, acks=1, or a finding."""
     if name in TRANSACTIONAL:
         broker = replace(BROKER_NEXT, transactions=weaken(BROKER_NEXT.transactions, TRANSACTIONAL[name]))
         return replace(_setup(seed, broker, KRAFT_NEXT), transactions=True)
+    if name in OF_QUORUM:
+        return replace(of_three(seed), quorum=weaken(QUORUM_NEXT, OF_QUORUM[name]))
     if name == ONE_ACK:
         return replace(setup_of_next(seed), acks=ACKS_LEADER)
     if name in FINDINGS:
@@ -138,14 +155,20 @@ def hunt_mutants(names: list[str], seeds: range, limit: int) -> Iterator[tuple[s
     """
     left, runs = dict.fromkeys(names), dict.fromkeys(names, 0)
     for seed in seeds:
-        for transactions in (False, True):
-            wanted = [one for one in left if (one in TRANSACTIONAL) == transactions]
+        for others in ({}, TRANSACTIONAL, OF_QUORUM):
+            known = others or {one.name: one for one in MUTANTS}
+            wanted = [one for one in left if one in known]
             if not wanted:
                 continue
             differences = Differences()
-            next_setup = replace(setup_of_next(seed), transactions=transactions)
-            of_transactions = TRANSACTION_MUTANTS if transactions else ()
-            watched = watched_setup(next_setup, differences, BROKER_MUTANTS, CONTROLLER_MUTANTS, of_transactions)
+            next_setup = of_three(seed) if others is OF_QUORUM else setup_of_next(seed)
+            watched = watched_setup(
+                replace(next_setup, transactions=others is TRANSACTIONAL),
+                differences,
+                *(BROKER_MUTANTS, CONTROLLER_MUTANTS),
+                TRANSACTION_MUTANTS if others is TRANSACTIONAL else (),
+                OF_QUORUM.values() if others is OF_QUORUM else (),
+            )
             broken = run(watched, limit).broken
             if broken is not None:
                 raise BrokenNextError(f"seed {seed}: {broken.name}: {broken.what}")

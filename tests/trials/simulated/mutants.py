@@ -13,7 +13,17 @@ from typing import Any
 
 from kspec.model_check.reports.sections import with_section
 from tests.places import DATA, DOCS
-from tests.trials.simulated.hunting import FINDINGS, MUTANTS, OLD, ONE_ACK, TRANSACTIONAL, hunt, hunt_finding, hunt_mutants
+from tests.trials.simulated.hunting import (
+    FINDINGS,
+    MUTANTS,
+    OF_QUORUM,
+    OLD,
+    ONE_ACK,
+    TRANSACTIONAL,
+    hunt,
+    hunt_finding,
+    hunt_mutants,
+)
 
 FILE = DATA / "mutants-in-clusters.json"
 PAGE = DOCS / "mutants.md"
@@ -55,7 +65,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "[simulated time](simulated-clusters.md). All brokers, or the controller, have one rule of `next`",
             "weakened. Seeds are run until a property fails. Written by `python -m tests.trials.simulated.mutants`. *Steps*",
             "are those of the seed up to there. Tests run these seeds again; `kspec simulate-cluster --seed SEED",
-            f"--steps {STEPS} --mutant NAME` does so, too, and says which of the faults are needed.",
+            f"--steps {STEPS} --controllers 1 --mutant NAME` does so, too, and says which of the faults are needed.",
             "",
             "Each seed runs by the rules of `next` first, and the weakened rules are asked the same questions. Only where",
             "a rule has had another answer does the seed run with the mutant: up to there both runs are the same.",
@@ -87,11 +97,34 @@ def page(found: dict[str, dict[str, Any]]) -> str:
                 if "promise" not in found.get(name, {})
             ],
             "",
+            "### Rules of the quorum, in simulated clusters with three controllers",
+            "",
+            "The same, with `--controllers 3` and one rule of the quorum weakened, or as 4.2 to 4.4 have it where `next`",
+            "repairs it. Voters are removed and added, and controllers lose power, disks and links in these seeds",
+            "([how](simulated-clusters.md#several-controllers)).",
+            f"{sum('promise' in found.get(name, {}) for name in OF_QUORUM)} of {len(OF_QUORUM)} are caught.",
+            "",
+            "| mutant | what it means | caught by | seed | steps |",
+            "|---|---|---|---|---|",
+            *[
+                _row(f"`{name}`", one.summary, found[name])
+                for name, one in OF_QUORUM.items()
+                if "promise" in found.get(name, {})
+            ],
+            "",
+            "Not caught:",
+            "",
+            *[
+                f"- `{name}` ({one.summary}) ({_tried(found, name)}): {REASONS.get(name, UNKNOWN)}"
+                for name, one in OF_QUORUM.items()
+                if "promise" not in found.get(name, {})
+            ],
+            "",
             "### Findings of the model checker, in simulated clusters",
             "",
             "All brokers and the controller have the rules of the release. A seed counts if a property fails with these,",
             "and none fails with the same seed once the one rule in question is as in `next`. `kspec simulate-cluster",
-            f"--release 4.0 --seed SEED --steps {STEPS}` shows the first.",
+            f"--release 4.0 --seed SEED --steps {STEPS} --controllers 1` shows the first.",
             "",
             "| finding | rule | property | seed | steps |",
             "|---|---|---|---|---|",
@@ -221,7 +254,8 @@ def write(found: dict[str, dict[str, Any]], file: Path = FILE, text: Path = PAGE
 
 def hunts(names: list[str], seeds: range, steps: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """The finding for each, as it is found."""
-    yield from hunt_mutants([one.name for one in (*MUTANTS, *TRANSACTIONAL.values()) if one.name in names], seeds, steps)
+    mutants = (*MUTANTS, *TRANSACTIONAL.values(), *OF_QUORUM.values())
+    yield from hunt_mutants([one.name for one in mutants if one.name in names], seeds, steps)
     for name in names:
         if name in FINDINGS:
             yield name, hunt_finding(name, seeds, steps)
@@ -231,7 +265,7 @@ def hunts(names: list[str], seeds: range, steps: int) -> Iterator[tuple[str, dic
 
 def main() -> int:
     """Hunt all, or those that are named; the others stay as the file has them."""
-    names = [*(mutant.name for mutant in MUTANTS), *TRANSACTIONAL, *FINDINGS, *OTHERS]
+    names = [*(mutant.name for mutant in MUTANTS), *TRANSACTIONAL, *OF_QUORUM, *FINDINGS, *OTHERS]
     parser = argparse.ArgumentParser(prog="python -m tests.trials.simulated.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="these only")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")

@@ -19,6 +19,7 @@ from tests.trials.simulated.hunting import (
     BROKERS,
     FINDINGS,
     MUTANTS,
+    OF_QUORUM,
     ONE_ACK,
     TRANSACTIONAL,
     hunt_finding,
@@ -35,7 +36,7 @@ QUICK = [name for name, one in FOUND.items() if one["steps"] <= FEW]
 LATER = sorted(set(FOUND) - set(QUICK))
 LATEST = [name for name in LATER if FOUND[name]["steps"] > LATER_BY_NIGHT]
 """Findings after so many steps are found anew by night; others show by day that runs and promises are as they were."""
-LEAST_CAUGHT, LEAST_OF_TRANSACTIONS = 31, 10
+LEAST_CAUGHT, LEAST_OF_TRANSACTIONS, LEAST_OF_QUORUM = 31, 10, 5
 
 
 def check(name: str) -> None:
@@ -76,6 +77,7 @@ def test_a_finding_needs_its_rule(name: str) -> None:
 def test_many_mutants_are_found() -> None:
     assert sum(one.name in FOUND for one in MUTANTS) >= LEAST_CAUGHT
     assert sum(name in FOUND for name in TRANSACTIONAL) >= LEAST_OF_TRANSACTIONS
+    assert sum(name in FOUND for name in OF_QUORUM) >= LEAST_OF_QUORUM
 
 
 def test_a_hunt_finds_what_the_file_says() -> None:
@@ -95,7 +97,7 @@ def test_a_finding_is_not_hunted_where_its_rule_has_no_other_answer() -> None:
 
 def test_the_page_says_what_was_found() -> None:
     assert section_of(PAGE.read_text(encoding="utf-8"), SECTION) == page(known())
-    assert set(known()) <= {one.name for one in MUTANTS} | set(TRANSACTIONAL) | set(FINDINGS) | set(OTHERS)
+    assert set(known()) <= {one.name for one in MUTANTS} | set(TRANSACTIONAL) | set(OF_QUORUM) | set(FINDINGS) | set(OTHERS)
 
 
 def test_the_rule_is_named_that_would_have_kept_the_promise() -> None:

@@ -7,7 +7,6 @@ from zlib import crc32
 
 import pytest
 
-from kspec.impl.controller import core
 from kspec.impl.replica.metadata_follower import WAIT_MS as METADATA_WAIT_MS
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import Controller
@@ -15,8 +14,7 @@ from kspec.spec.mutation import weaken
 from kspec.spec.releases.broker import BROKER_RELEASES
 from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
 from kspec.spec.releases.kraft import KRAFT_NEXT
-from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
-from kspec.spec.releases.names import KRAFT_NAMES, kraft_of, quorum_of
+from kspec.spec.releases.names import KRAFT_NAMES, kraft_of
 from kspec.trials.simulated.clock import VirtualClock
 from kspec.trials.simulated.cluster import SimulatedCluster
 from kspec.trials.simulated.disk import Survives
@@ -185,15 +183,3 @@ def test_brokers_hear_of_a_decision_of_three_controllers_at_once() -> None:
                 late_ms[offset] = cluster.clock.now_ms - decided_ms[offset]
     assert len(late_ms) > 3
     assert max(late_ms.values()) < METADATA_WAIT_MS / 2
-
-
-def test_a_voter_that_votes_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    (mutant,) = (one for one in QUORUM_MUTANTS if one.name == "votes-again")
-    monkeypatch.setattr(core, "quorum_of", lambda release: weaken(quorum_of(release), mutant))
-    broken = run(of_three(VOTES_AGAIN_AT), 1_000).broken
-    assert broken is not None
-    assert broken.name == "ElectionSafety"
-
-
-VOTES_AGAIN_AT = 51
-"""A seed in which two candidates ask one voter in one epoch."""

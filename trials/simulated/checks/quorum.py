@@ -1,4 +1,4 @@
-"""What holds of several controllers: one leader in an epoch, one vote, one log that is committed, one change of the voters.
+"""Properties of several controllers: one leader in an epoch, one vote, one log that is committed, one change of the voters.
 
 What is committed is what some controller believes to be. A log holds it if it has the same epochs at the same offsets, as
 with partitions.
@@ -16,7 +16,7 @@ from kspec.trials.simulated.history import BrokenPromiseError
 
 
 class QuorumChecks:
-    """What is known of all controllers' steps as voters so far."""
+    """A checker of all steps of controllers as voters."""
 
     def __init__(self) -> None:
         self.voter_sets: dict[Offset, VoterSet] = {}
@@ -25,7 +25,7 @@ class QuorumChecks:
         """The first step that was wrong: raised after the event, since a process may end with an error of its own."""
         self._leaders: dict[Epoch, int] = {}
         self._votes: dict[tuple[ReplicaKey, Epoch], ReplicaKey] = {}
-        """Whom each replica has voted for."""
+        """The replica that each has voted for, by the epoch."""
         self._committed = CommittedPrefix()
 
     def note(self, handler: object, party: object, state: object, given: tuple[object, ...], outcome: object) -> None:

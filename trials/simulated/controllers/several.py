@@ -31,7 +31,7 @@ class SeveralControllers:
     def __init__(self, nodes: Sequence[ControllerNode]) -> None:
         self.nodes = list(nodes)
         self.checks = QuorumChecks()
-        """What holds of all of them."""
+        """Checks of all their steps as voters."""
         for node in self.nodes:
             node.note_voter = self.checks.note
         self._image = ClusterImage()

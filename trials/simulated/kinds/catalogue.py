@@ -34,7 +34,7 @@ KINDS: tuple[type[SimulatedFault], ...] = (
 )
 
 VOTER_KINDS: tuple[type[quorum.VoterFault], ...] = (
-    quorum.VoterChange,
+    quorum.VoterRemoval,
     quorum.VoterStop,
     quorum.VoterPause,
     quorum.VoterSeparation,

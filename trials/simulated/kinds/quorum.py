@@ -26,7 +26,7 @@ class VoterFault(SimulatedFault):
     """A fault of one of several controllers, often of the one that decides."""
 
     factors: ClassVar[tuple[float, ...]] = (0.2, 0.5, 1, 2, 4)
-    """What its weight is multiplied by, one of these in each seed."""
+    """Factors of its weight, one of which each seed has."""
 
     def __init__(self, site: FaultSite, fault: Fault) -> None:
         super().__init__(site, fault)
@@ -56,7 +56,7 @@ class VoterFault(SimulatedFault):
                 self.cluster.tell(f"controller {node.node_id} starts")
 
 
-class VoterChange(VoterFault):
+class VoterRemoval(VoterFault):
     """A controller is removed from the voters, and added again when the fault is over."""
 
     words, weight = "an operator removes a controller from the voters, and adds it again later", 4.0

@@ -65,7 +65,17 @@ def test_who_believes_lost_files_is_out_of_all_isrs_before_it_truncates() -> Non
 def test_the_command_loses_epoch_files() -> None:
     outcome = run(replace(setup(1), loses_epoch_files=True), STEPS)
     assert any("leader-epoch-checkpoint is lost" in told for told in outcome.told)
-    command = ["simulate-cluster", "--steps", str(STEPS), "--workers", "1", "--json", "--lose-epoch-files"]
+    command = [
+        "simulate-cluster",
+        "--steps",
+        str(STEPS),
+        "--workers",
+        "1",
+        "--json",
+        "--lose-epoch-files",
+        "--controllers",
+        "1",
+    ]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0
     assert json.loads(done.stdout) == outcome.as_json()

@@ -1,23 +1,29 @@
 """Voters that change in simulated clusters (KIP-853), amid all else: `next` keeps all promises, and weaker rules do not."""
 
+import json
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from kspec.cli.broker.serve import rules_of
+from kspec.cli.broker.simulate_cluster import _setups
+from kspec.cli.main import cli
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.log.batch import Batch
 from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from kspec.spec.log.local_log import LocalLog
 from kspec.spec.messages.quorum.voters import VoterSetEntry
-from kspec.spec.mutation import with_field_of
+from kspec.spec.mutation import weaken, with_field_of
 from kspec.spec.quorum.protocol import QuorumProtocol
 from kspec.spec.quorum.replica import ElectionState, QuorumReplica, QuorumServer, QuorumSettings
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.releases.broker import BROKER_NEXT
 from kspec.spec.releases.kraft import KRAFT_NEXT
+from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
 from kspec.spec.releases.names import kraft_of
 from kspec.spec.releases.quorum import QUORUM_4_2, QUORUM_NEXT
 from kspec.spec.step import Step
@@ -28,7 +34,7 @@ from kspec.trials.simulated.controllers.several import SeveralControllers
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.history import BrokenPromiseError
 from kspec.trials.simulated.kinds.catalogue import KINDS, VOTER_KINDS
-from kspec.trials.simulated.kinds.quorum import LostVoterDisk, VoterChange, VoterFault
+from kspec.trials.simulated.kinds.quorum import LostVoterDisk, VoterFault, VoterRemoval
 from kspec.trials.simulated.kinds.site import Fault, FaultSite
 from kspec.trials.simulated.nodes import ControllerNode
 from kspec.trials.simulated.plan import RunConditions, conditions_of
@@ -157,7 +163,7 @@ def test_a_release_without_voters_in_the_log_keeps_those_of_its_settings() -> No
     assert SimulatedCluster(older).voters is None
     outcome = run(older, 300)
     assert outcome.broken is None
-    assert not {VoterChange, LostVoterDisk} & {fault.kind for fault in outcome.faults}
+    assert not {VoterRemoval, LostVoterDisk} & {fault.kind for fault in outcome.faults}
 
 
 # ---- what weaker rules of the quorum lead to
@@ -182,7 +188,7 @@ def test_who_has_led_and_lost_its_disk_waits_until_others_have_elected() -> None
 
 
 def test_a_fetch_that_waits_is_asked_for_anew_once_a_step_is_carried_out() -> None:
-    """A controller followed another by an answer with records, and looked at its log for a fetch before it had written them."""
+    """A controller followed another by an answer with records, and read its log for a fetch before it had written them."""
     assert run(setup(347), 700).broken is None
 
 
@@ -267,3 +273,31 @@ def test_a_change_that_is_acknowledged_and_not_committed_is_seen() -> None:
     checks.voter_sets.clear()
     with pytest.raises(BrokenPromiseError, match="AcknowledgedIsCommitted"):
         operator._acknowledged(cluster.controllers[0].key, is_added=True, before=-1)
+
+
+def test_the_command_has_three_controllers_unless_it_is_told_otherwise() -> None:
+    def told(*options: str) -> tuple[int, dict[str, Any]]:
+        command = ["simulate-cluster", "--steps", "300", "--workers", "1", "--json", *options]
+        done = CliRunner().invoke(cli, command, standalone_mode=False)
+        return done.return_value, json.loads(done.stdout)
+
+    assert told() == (0, run(setup(), 300).as_json())
+    assert told("--controllers", "1") == (0, run(replace(setup(), controllers=1), 300).as_json())
+
+
+@pytest.mark.parametrize(
+    ("mutant", "weakened"),
+    [
+        ("votes-again", weaken(QUORUM_NEXT, next(one for one in QUORUM_MUTANTS if one.name == "votes-again"))),
+        ("repaired:quorum: flushes_first@4.4", with_rule("flushes_first")),
+    ],
+)
+def test_a_mutant_of_the_command_may_be_a_rule_of_the_quorum(mutant: str, weakened: QuorumProtocol) -> None:
+    rules = rules_of("next", mutant)
+    assert rules.quorum == weakened
+    assert (rules.broker, rules.controller) == (BROKER_NEXT, Controller(KRAFT_NEXT))
+    (found,) = _setups(range(1, 2), {"1": rules, "controller": rules}, "all", 3, False, False)
+    assert found.quorum == weakened
+    nodes = SimulatedCluster(replace(setup(), quorum=weakened)).controllers
+    nodes[0].start()
+    assert nodes[0].core.voter.server.protocol == weakened
