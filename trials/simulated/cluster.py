@@ -23,7 +23,7 @@ from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clients.partitions import Consumer, Deleter, ProducerClient, values_in
 from kspec.trials.simulated.clock import START_MS, VirtualClock
 from kspec.trials.simulated.controllers.several import SeveralControllers
-from kspec.trials.simulated.controllers.voters import VoterOperator, first_voters
+from kspec.trials.simulated.controllers.voters import SimulatedVoterOperator, first_voters
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.faults import Faults
 from kspec.trials.simulated.history import BrokenPromiseError, ClientPartitionHistory, Value
@@ -81,12 +81,12 @@ class SimulatedCluster:
             for one in ids
         ]
         self.controller: ControllerNode | SeveralControllers = self.controllers[0]
-        self.voters: VoterOperator | None = None
+        self.voters: SimulatedVoterOperator | None = None
         """The operator of the voters, where they are in the log."""
         if len(ids) > 1:
             self.controller = several = SeveralControllers(self.controllers)
             if in_log:
-                self.voters = VoterOperator(self.clock, self.network, several)
+                self.voters = SimulatedVoterOperator(self.clock, self.network, several)
                 for controller in self.controllers:
                     controller.format(first_voters(ids))
         self.brokers = {

@@ -33,7 +33,7 @@ def _endpoint(node: int) -> Endpoint:
     return Endpoint("CONTROLLER", "127.0.0.1", node)
 
 
-class VoterOperator:
+class SimulatedVoterOperator:
     """An operator who changes the voters."""
 
     def __init__(self, clock: VirtualClock, network: Network, controllers: SeveralControllers) -> None:

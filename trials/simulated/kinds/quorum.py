@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kspec.trials.simulated.controllers.voters import VoterOperator
+from kspec.trials.simulated.controllers.voters import SimulatedVoterOperator
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.kinds.site import Fault, FaultSite, SimulatedFault
 from kspec.trials.simulated.kinds.stops import sent_arrives_ms
@@ -35,7 +35,7 @@ class VoterFault(SimulatedFault):
         self.controller = self.random.choice(active if self.random.random() < OFTEN_ACTIVE else controllers)
 
     @property
-    def voters(self) -> VoterOperator | None:
+    def voters(self) -> SimulatedVoterOperator | None:
         """The operator of the voters, if they are in the log."""
         return self.cluster.voters
 

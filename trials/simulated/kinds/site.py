@@ -9,7 +9,7 @@ from kspec.trials.fault_kind import FaultKind
 from kspec.trials.simulated.clients.operator import Operator
 from kspec.trials.simulated.clock import VirtualClock
 from kspec.trials.simulated.controllers.several import SeveralControllers
-from kspec.trials.simulated.controllers.voters import VoterOperator
+from kspec.trials.simulated.controllers.voters import SimulatedVoterOperator
 from kspec.trials.simulated.disk import Survives
 from kspec.trials.simulated.network import Network
 from kspec.trials.simulated.nodes import BrokerNode, ControllerNode
@@ -23,7 +23,7 @@ class FaultyCluster(Protocol):
     network: Network
     controller: ControllerNode | SeveralControllers
     controllers: list[ControllerNode]
-    voters: VoterOperator | None
+    voters: SimulatedVoterOperator | None
     """The operator of the voters, where they are in the log."""
     brokers: dict[int, BrokerNode]
     operator: Operator
