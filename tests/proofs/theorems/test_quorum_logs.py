@@ -20,6 +20,7 @@ TRIED = (
 """The steps that have been tried to the end."""
 
 BROKEN = {
+    "commits-at-epoch-start": ("Log(leader)", {"CommittedByMajority", "CommittedIsWritten"}),
     "keeps-high-watermark": ("VoteAnswer(candidate)", {"KnowsCommitted", "LeaderHasHistory"}),
     "longest-log-wins": ("Vote(unattached)", {"VotesUpToDate"}),
 }
