@@ -47,12 +47,12 @@ LONGEST_STOP_SECONDS = 300.0
 
 class BrokerRules(NamedTuple):
     """The rules that a broker follows: those of its release, possibly with one weakened. `quorum`: those of a controller as
-    a voter, if they are not those of its release.
+    a voter.
     """
 
     broker: BrokerProtocol
     controller: Controller
-    quorum: QuorumProtocol | None = None
+    quorum: QuorumProtocol
 
 
 def endpoint_of(config: BrokerConfig, listening: socket.socket) -> Message:

@@ -9,13 +9,15 @@ from kspec.impl.trace.values import TraceError
 from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.mutation import differing_fields, with_field_of
+from kspec.spec.quorum.protocol import QuorumProtocol
 
 
 class RulesOfNode(NamedTuple):
-    """The rules of a process: of its broker, and of its controller."""
+    """The rules of a process: of its broker, of its controller, and of that as a voter."""
 
     broker: BrokerProtocol
     controller: ControllerProtocol
+    quorum: QuorumProtocol
 
 
 class RuleDeparture(NamedTuple):
@@ -43,11 +45,13 @@ def _with_one_of(own: RulesOfNode, other: RulesOfNode) -> Iterator[tuple[str, Ru
         yield name, own._replace(broker=with_field_of(own.broker, name, other.broker))
     for name in differing_fields(own.controller, other.controller):
         yield f"controller: {name}", own._replace(controller=with_field_of(own.controller, name, other.controller))
+    for name in differing_fields(own.quorum, other.quorum):
+        yield f"quorum: {name}", own._replace(quorum=with_field_of(own.quorum, name, other.quorum))
 
 
 def _departs(step: RecordedStep, rules: RulesOfNode) -> bool:
     try:
-        outcome = step.outcome_by(rules.broker, rules.controller)
+        outcome = step.outcome_by(rules.broker, rules.controller, rules.quorum)
     except TraceError:
         raise
     except Exception:  # rules that cannot handle a state that other rules have made

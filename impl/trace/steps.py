@@ -10,8 +10,7 @@ from kspec.spec.broker.protocol import BrokerProtocol
 from kspec.spec.controller.protocol import ControllerProtocol
 from kspec.spec.coordinator.protocol import CoordinatorProtocol
 from kspec.spec.quorum.protocol import QuorumProtocol
-from kspec.spec.releases.features import release_of
-from kspec.spec.releases.names import coordinator_of, quorum_of
+from kspec.spec.releases.names import coordinator_of
 from kspec.spec.transactions.protocol import TransactionProtocol
 
 RULES = (BrokerProtocol, ControllerProtocol, CoordinatorProtocol, TransactionProtocol, QuorumProtocol)
@@ -86,14 +85,14 @@ class RecordedStep(NamedTuple):
     recorded: Json
     fields: dict[str, Any]
 
-    def outcome_by(self, broker: BrokerProtocol, controller: ControllerProtocol) -> Json:
+    def outcome_by(self, broker: BrokerProtocol, controller: ControllerProtocol, quorum: QuorumProtocol) -> Json:
         """The outcome by these rules, written as `recorded` is. Raises: `TraceError`, and what the rule raises."""
         rules: dict[type, object] = {
             BrokerProtocol: broker,
             ControllerProtocol: controller,
             CoordinatorProtocol: coordinator_of(broker.name),
             TransactionProtocol: broker.transactions,
-            QuorumProtocol: quorum_of(release_of(controller.name)),
+            QuorumProtocol: quorum,
         }
         try:
             handler = named(self.rule)
@@ -117,11 +116,13 @@ def steps_of(path: Path) -> Iterator[RecordedStep]:
                 raise TraceError(f"{path}:{number} is no step: {error}") from error
 
 
-def replay(path: Path, broker: BrokerProtocol, controller: ControllerProtocol) -> Iterator[StepDifference | None]:
+def replay(
+    path: Path, broker: BrokerProtocol, controller: ControllerProtocol, quorum: QuorumProtocol
+) -> Iterator[StepDifference | None]:
     """Run each step again: none where it comes out the same. Raises: `TraceError`."""
     for step in steps_of(path):
         try:
-            outcome = step.outcome_by(broker, controller)
+            outcome = step.outcome_by(broker, controller, quorum)
         except (ValueError, KeyError, TypeError) as error:
             raise TraceError(f"{path}:{step.line} is no step: {error}") from error
         yield None if outcome == step.recorded else StepDifference(step.line, step.rule, step.recorded, outcome)

@@ -443,9 +443,10 @@ class MetadataVoter:
         joining = join_of(self.server, self.state)
         if joining is not None:
             return [self._moves.join(joining, self.cluster_id, self.own, self.request_timeout_ms)]
-        wanted, generation = update_of(self.server, self.state), self._generation
+        wanted = update_of(self.server, self.state)
         if wanted is None:
             return []
+        generation = self._generation
         message = update_asked(self.cluster_id, self.epoch, wanted.message.voter, self.own)
         return [self._moves.ask(wanted.to, message, self.request_timeout_ms, lambda: generation == self._generation)]
 

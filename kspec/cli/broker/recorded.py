@@ -39,7 +39,7 @@ def replay_record(folder: Path) -> ReplaySummary:
         if not has_steps(file):
             continue
         rules = rules_of(*header_of(file))
-        for difference in replay(file, rules.broker, rules.controller.protocol):
+        for difference in replay(file, rules.broker, rules.controller.protocol, rules.quorum):
             if difference is not None:
                 return ReplaySummary(steps, starts, f"{file}:{difference.line}: {difference.rule} comes out differently")
             steps += 1
@@ -81,7 +81,9 @@ def _departures(file: Path, release: str) -> Iterator["RuleDeparture"]:
     if has_steps(file):
         own = rules_of(*header_of(file))
         yield from departures(
-            file, RulesOfNode(own.broker, own.controller.protocol), RulesOfNode(other.broker, other.controller.protocol)
+            file,
+            RulesOfNode(own.broker, own.controller.protocol, own.quorum),
+            RulesOfNode(other.broker, other.controller.protocol, other.quorum),
         )
 
 
@@ -105,7 +107,7 @@ def replay(file: Path, against: str | None) -> int:
             return VIOLATED if rules_named else ALL_HOLD
         rules = rules_of(*header_of(file))
         steps = 0
-        for difference in replay_steps(file, rules.broker, rules.controller.protocol):
+        for difference in replay_steps(file, rules.broker, rules.controller.protocol, rules.quorum):
             if difference is not None:
                 click.echo(f"{file}:{difference.line}: {difference.rule} comes out differently")
                 click.echo(f"  recorded {json.dumps(difference.recorded)}\n  now      {json.dumps(difference.outcome)}")

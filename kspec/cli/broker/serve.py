@@ -30,17 +30,20 @@ def rules_of(release: str, mutant: str | None) -> "BrokerRules":
     from kspec.impl.server.startup import BrokerRules
     from kspec.spec.controller.protocol import Controller
     from kspec.spec.releases.broker import BROKER_RELEASES
-    from kspec.spec.releases.names import KRAFT_NAMES, kraft_of
+    from kspec.spec.releases.names import KRAFT_NAMES, kraft_of, quorum_of
 
     brokers = {protocol.name: protocol for protocol in BROKER_RELEASES}
     if release not in brokers:
         raise click.UsageError(f"there is no release {release!r}; releases: {', '.join(brokers)}")
     protocol, kraft = brokers[release], kraft_of(release if release in KRAFT_NAMES else KRAFT_NAMES[0])
+    quorum = quorum_of(release)
     if mutant is None:
-        return BrokerRules(protocol, Controller(kraft))
+        return BrokerRules(protocol, Controller(kraft), quorum)
 
     if mutant.startswith(REPAIRED):
-        return _repaired(BrokerRules(protocol, Controller(kraft)), *mutant.removeprefix(REPAIRED).partition("@")[::2])
+        return _repaired(
+            BrokerRules(protocol, Controller(kraft), quorum), *mutant.removeprefix(REPAIRED).partition("@")[::2]
+        )
 
     from dataclasses import replace
 
@@ -48,7 +51,6 @@ def rules_of(release: str, mutant: str | None) -> "BrokerRules":
     from kspec.spec.releases.broker_mutants import BROKER_MUTANTS
     from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
     from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
-    from kspec.spec.releases.names import quorum_of
     from kspec.spec.releases.transactions.mutants import TRANSACTION_MUTANTS
 
     broker_mutants = {one.name: one for one in BROKER_MUTANTS}
@@ -62,11 +64,11 @@ def rules_of(release: str, mutant: str | None) -> "BrokerRules":
     elif mutant in kraft_mutants:
         kraft = weaken(kraft, kraft_mutants[mutant])
     elif mutant in of_quorum:
-        return BrokerRules(protocol, Controller(kraft), weaken(quorum_of(release), of_quorum[mutant]))
+        quorum = weaken(quorum, of_quorum[mutant])
     else:
         known = ", ".join([*broker_mutants, *kraft_mutants, *of_transactions, *of_quorum])
         raise click.UsageError(f"there is no mutant {mutant!r}; mutants: {known}")
-    return BrokerRules(protocol, Controller(kraft))
+    return BrokerRules(protocol, Controller(kraft), quorum)
 
 
 def _repaired(rules: "BrokerRules", field: str, release: str) -> "BrokerRules":
@@ -74,8 +76,6 @@ def _repaired(rules: "BrokerRules", field: str, release: str) -> "BrokerRules":
     from dataclasses import fields, replace
 
     from kspec.spec.mutation import names_of_rules, with_field_of
-    from kspec.spec.releases.features import release_of
-    from kspec.spec.releases.names import quorum_of
 
     other = rules_of(release or NEXT, None)
     of_controller = field.removeprefix(OF_CONTROLLER)
@@ -85,9 +85,8 @@ def _repaired(rules: "BrokerRules", field: str, release: str) -> "BrokerRules":
         protocol = with_field_of(rules.controller.protocol, of_controller, other.controller.protocol)
         return rules._replace(controller=replace(rules.controller, protocol=protocol))
     of_voter = field.removeprefix(OF_QUORUM)
-    own, others = quorum_of(release_of(rules.controller.protocol.name)), quorum_of(release or NEXT)
-    if field != of_voter and of_voter in {one.name for one in fields(own)}:
-        return rules._replace(quorum=with_field_of(own, of_voter, others))
+    if field != of_voter and of_voter in {one.name for one in fields(rules.quorum)}:
+        return rules._replace(quorum=with_field_of(rules.quorum, of_voter, other.quorum))
     raise click.UsageError(f"there is no rule {field!r}")
 
 

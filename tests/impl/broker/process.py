@@ -166,7 +166,7 @@ def replay_of(trace: Path) -> int:
     """Run all steps of a trace through `spec` again; how many they are."""
     rules = rules_of(*header_of(trace))
     steps = 0
-    for difference in replay(trace, rules.broker, rules.controller.protocol):
+    for difference in replay(trace, rules.broker, rules.controller.protocol, rules.quorum):
         assert difference is None, f"{trace}: {difference}"
         steps += 1
     return steps

@@ -35,9 +35,11 @@ class ChangingControllers(ThreeControllers):
         self.random = Random(seed)
         self.network = Network(self.clock, self.random, coded=True)
         given = {name.replace("_", "."): value for name, value in settings.items()}
-        rules = rules_of(release, None).controller
+        rules = rules_of(release, None)
         self.nodes = {
-            one: ControllerNode(one, self.clock, self.network, self.random, rules, given, bootstrap=FIRST)
+            one: ControllerNode(
+                one, self.clock, self.network, self.random, rules.controller, given, bootstrap=FIRST, quorum=rules.quorum
+            )
             for one in (*FIRST, LATE)
         }
         self.leaders, self.committed = {}, {}

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from kspec.cli.broker.serve import rules_of
 from kspec.impl.controller.quorum.voter_changes import VoterChanges, level_of
 from kspec.impl.metadata.election_file import QUORUM_STATE
 from kspec.impl.metadata.files import FOLDER
@@ -307,12 +308,20 @@ def test_a_controller_with_an_empty_disk_takes_its_old_place_by_itself() -> None
     assert cluster.voters(active) == [*FIRST, LATE]
 
 
-@pytest.mark.parametrize("release", ["4.1", "4.3"])
+@pytest.mark.parametrize("release", ["4.1", "4.2"])
 def test_nobody_joins_by_itself_before_4_2(release: str) -> None:
     cluster = ChangingControllers(release=release, controller_quorum_auto_join_enable="true")
     active = cluster.elect()
     cluster.pass_time(10_000)
-    assert (LATE in cluster.voters(active)) is (release == "4.3")
+    assert (LATE in cluster.voters(active)) is (release == "4.2")
+
+
+@pytest.mark.parametrize(("release", "quorum"), [("3.6", "2.8"), ("3.7", "3.7"), ("4.2", "4.2"), ("4.4", "4.2")])
+def test_a_controller_votes_by_the_rules_of_its_release(release: str, quorum: str) -> None:
+    """The quorum has changed in releases that have changed nothing else of the controller."""
+    rules = rules_of(release, None)
+    assert rules.quorum.name == quorum
+    assert rules_of(release, "votes-again").quorum.name == f"{quorum} with votes-again"
 
 
 def test_a_new_voter_is_asked_for_its_versions_by_a_name_that_kafka_takes() -> None:
