@@ -29,9 +29,11 @@ from kspec.proofs.theorems.quorum.voter import (
     END,
     EPOCH,
     EPOCH_START,
+    HAVE_DIRECTORIES,
     HIGH_WATERMARK,
     LEADER,
     ME,
+    OTHER_DIRECTORY,
     PROGRESS,
     SOMEBODY,
     START,
@@ -364,20 +366,28 @@ def is_true(past: Logs, message: Any, asked: Any = None, at: Any = None) -> z3.B
             last, end = past.stood_epoch(candidate, epoch), past.stood_end(candidate, epoch)
             stands = past.elections.votes(candidate, epoch) == candidate
             return z3.And(stands, last == number(message.last_epoch), end == number(message.end_offset))
-        case QuorumFetchRequest(replica=replica, fetch=fetch):
-            if replica.directory != DIRECTORY:
-                return z3.BoolVal(True)
-            epoch, held = (
-                number(fetch.current_leader_epoch),
-                past.held(number(replica.id), number(fetch.current_leader_epoch)),
-            )
-            last, end = number(fetch.last_fetched_epoch), number(fetch.fetch_offset)
-            written = z3.And(past.led(last), past.start(last) < end, end <= past.end(last))
-            return z3.Implies(end > 0, z3.And(written, z3.Implies(last == epoch, held >= end)))
+        case QuorumFetchRequest():
+            return z3.Implies(is_of_voter(message), _fetch_is_true(past, message))
         case QuorumFetchResponse():
             return _answer_is_true(past, message, asked, at)
         case _:
             return z3.BoolVal(True)
+
+
+def is_of_voter(request: Any) -> z3.BoolRef:
+    """Whether a request is a voter's, or an answer to it is to one: not if a fetch is from another disk, which observes.
+
+    Where voter sets know no directories, no disk is another one.
+    """
+    observes = isinstance(request, QuorumFetchRequest) and request.replica.directory != DIRECTORY
+    return z3.Not(HAVE_DIRECTORIES) if observes else z3.BoolVal(True)
+
+
+def _fetch_is_true(past: Logs, request: QuorumFetchRequest) -> z3.BoolRef:
+    fetch, voter = request.fetch, number(request.replica.id)
+    epoch, last, end = map(number, (fetch.current_leader_epoch, fetch.last_fetched_epoch, fetch.fetch_offset))
+    written = z3.And(past.led(last), past.start(last) < end, end <= past.end(last))
+    return z3.Implies(end > 0, z3.And(written, z3.Implies(last == epoch, past.held(voter, epoch) >= end)))
 
 
 def _answer_is_true(past: Logs, answer: QuorumFetchResponse, asked: QuorumFetchRequest, at: Any) -> z3.BoolRef:
@@ -388,15 +398,14 @@ def _answer_is_true(past: Logs, answer: QuorumFetchResponse, asked: QuorumFetchR
     in_place = z3.Or(offset == 0, z3.And(offset > 0, offset <= past.end(epoch), past.epoch(epoch, offset - 1) == last))
     up_to = z3.And(at >= 0, at < past.end(epoch), past.epoch(epoch, at) <= last)
     up_to_there = z3.Implies(up_to, z3.And(at < told_end, past.epoch(epoch, at) <= told_epoch))
-    parted = z3.And(last < epoch, told_end >= 0, told_end <= past.end(epoch), up_to_there)
+    parted = z3.And(last < epoch, told_epoch >= FIRST_EPOCH, told_end >= 0, told_end <= past.end(epoch), up_to_there)
     is_parted = z3.Not(z3.And(told_epoch == undefined, told_end == undefined_end))
     told = [z3.If(is_parted, parted, in_place), high_watermark <= past.committed(epoch)]
     for record in answer.records:
         written, value = number(record.leader_epoch), number(getattr(record, "value", NO_VALUE))
         there = z3.And(past.epoch(epoch, offset) == written, past.value(epoch, offset) == value)
         told.append(z3.Implies(z3.Not(is_parted), z3.And(offset < past.end(epoch), there)))
-    is_told = z3.And(_is_no_error(answer.error), number(answer.leader) != NO_LEADER)
-    return z3.Implies(is_told, z3.And(*told))
+    return z3.Implies(_is_no_error(answer.error), z3.And(number(answer.leader) != NO_LEADER, *told))
 
 
 def _is_no_error(error: Any) -> z3.BoolRef:
@@ -533,7 +542,8 @@ def claims(taken: VoterStep, role: VoterRole | None, majority: Majority) -> Told
     told["DurableBeforeSent"].append(z3.BoolVal(is_durable(step.effects)))
     for effect in step.effects:
         if isinstance(effect, Reply):
-            told["MessagesAreTrue"].append(is_true(past, effect.message, taken.request, AN_OFFSET))
+            answer = is_true(past, effect.message, taken.request, AN_OFFSET)
+            told["MessagesAreTrue"].append(z3.Implies(is_of_voter(taken.request), answer))
     told["MessagesAreTrue"] += [is_true(past, request) for request in taken.sent]
     fetches = role in (VoterRole.UNATTACHED, VoterRole.FOLLOWER) and not isinstance(taken.answer, QuorumFetchResponse)
     if fetches and ForgetRequests() not in step.effects:
@@ -575,12 +585,16 @@ def is_durable(effects: tuple[Any, ...]) -> bool:
 
 
 def memory_of(state: QuorumReplica[Any]) -> VoterMemory:
-    """The memory of a voter after a step. If it knows more than before, that was committed in its epoch."""
+    """The memory of a voter after a step. If it knows more than before, that was committed in its epoch.
+
+    A leader also notes how far observers are, which it does not count.
+    """
     known, epoch = number(state.high_watermark), number(state.election.epoch)
     known_in = z3.If(known == HIGH_WATERMARK, KNOWN_IN, epoch)
     if state.role == VoterRole.LEADER:
         known_in = epoch
-    progress = tuple((number(one.replica.id), number(one.end_offset)) for one in state.progress)
+    counted = (one for one in state.progress if one.replica.directory != OTHER_DIRECTORY)
+    progress = tuple((number(one.replica.id), number(one.end_offset)) for one in counted)
     return VoterMemory(state.role, known, known_in, number(state.epoch_start), progress)
 
 
@@ -613,7 +627,7 @@ def terms_for(label: str) -> SpokenTerms:
     epochs, offsets = (HELD_EPOCH, LATER_EPOCH, EPOCH, LAST), (HELD_OFFSET, END - 1, AN_OFFSET)
     asked, told = z3.Int("its end") - 1, z3.Int("high watermark told") - 1
     match label.partition("(")[0]:
-        case "FetchAnswer":
+        case "FetchAnswer" if label != "FetchAnswer(leader)":
             return SpokenTerms((*epochs, z3.Int("epoch of record")), (*offsets, END, told, EARLIER))
         case "Fetch":
             return SpokenTerms((*epochs, AN_EPOCH, z3.Int("last epoch")), (*offsets, asked, EPOCH_START - 1, EARLIER))
@@ -767,9 +781,12 @@ IF_SOMEBODY_HAS_IT = ("CommittedIsWritten", "KnowsCommitted")
 """The conjuncts for which one of a majority is named: `SOMEBODY`, if it is none of the others. They do not speak of that."""
 
 
-def _is_of_logs(label: str, taken: VoterStep) -> bool:
-    """Whether claims about logs rest on what the message of a step says, or on what a majority has."""
-    says = label.startswith(("Vote(", "Fetch(", "FetchAnswer("))
+def _is_of_logs(label: str, taken: VoterStep, role: VoterRole | None) -> bool:
+    """Whether claims about logs rest on what the message of a step says, or on what a majority has.
+
+    A leader's rest on who is said to lead later: never itself.
+    """
+    says = label.startswith(("Vote(", "Fetch(", "FetchAnswer(")) or role == VoterRole.LEADER
     return says or any(isinstance(effect, LogCommitted) for effect in taken.step.effects)
 
 
@@ -786,7 +803,7 @@ def _obligations(label: str, settings: ProofSettings) -> list[Obligation]:
 
         party = Party(replace(protocol, majority_offset=offset), any_log, False, SEEN)
         taken = take(party, role)
-        if_true = [*premise(taken, role), *majority.facts] if _is_of_logs(label, taken) else []
+        if_true = [*premise(taken, role), *majority.facts] if _is_of_logs(label, taken, role) else []
         if is_elected(taken):
             leader_before = BEFORE.elections.elected(number(taken.step.state.election.epoch))
             if_true.append(z3.Or(leader_before == NO_LEADER, leader_before == ME))

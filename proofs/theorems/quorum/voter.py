@@ -35,6 +35,9 @@ SEEN = (ME, THEM)
 VOTERS = AnyMembers.named("voter", SEEN)
 """The ids of the voters: any finite set that the one is in that takes the step."""
 
+HAVE_DIRECTORIES = z3.Bool("voters have directories")
+"""Whether voter sets know the directories of voters: `kraft.version` 1, and not 0."""
+
 EPOCH, LEADER, VOTED = z3.Ints("epoch leader voted")
 """Of the voter's election, in memory and on the disk: who leads and whom it has voted for are ids."""
 
@@ -78,8 +81,8 @@ class DirectoryIfKnown:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DirectoryIfKnown):
             return True
-        known = z3.Bool("voters have directories")
-        return other in (DIRECTORY, NO_DIRECTORY) and decide(known if other == DIRECTORY else z3.Not(known))
+        known = HAVE_DIRECTORIES if other == DIRECTORY else z3.Not(HAVE_DIRECTORIES)
+        return other in (DIRECTORY, NO_DIRECTORY) and decide(known)
 
     def __hash__(self) -> int:
         return 0
