@@ -31,7 +31,7 @@ from kspec.spec.broker.effects import (
     LogStartMoved,
     LogTruncated,
 )
-from kspec.spec.broker.recovery import CheckpointedOffsets, RecoveredLog, recovery_point_after_truncation
+from kspec.spec.broker.recovery import CheckpointedOffsets, RecoveredLog, is_checkpointed, recovery_point_after_truncation
 from kspec.spec.log.batch import Batch
 from kspec.spec.log.epoch_history import EpochHistory, describes
 from kspec.spec.log.epoch_log import EpochLog
@@ -352,7 +352,9 @@ class PartitionFiles:
         """Records before `offset` are no longer read; segments that have no others are deleted.
 
         Their files are renamed, and removed after file.delete.delay.ms. The epoch file is written with its next change,
-        after the new log start: a start that finds the old log start still finds the old epochs.
+        after the new log start: a start that finds the old log start still finds the old epochs. A log start within a
+        segment is written at once: else the next process would show records again that are deleted, and that may be others
+        than the leader has had there.
 
         **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`, `deleteLogStartOffsetBreachedSegments`.
         """
@@ -370,6 +372,8 @@ class PartitionFiles:
         self._folder.unlink_snapshots(
             base for base in self._folder.offsets_of(".snapshot") if base >= self.segments[0].base_offset
         )
+        if self.keeper and is_checkpointed(self.log.start_offset, self.segments[0].base_offset):
+            self.keeper.checkpoint_logs()
 
     def _delete_later(self, segments: Sequence[Segment], now: Instant) -> None:
         due = now.after(self.config.file_delete_delay_ms)
