@@ -38,6 +38,9 @@ METADATA_TOPIC_ID = bytes(15) + b"\1"
 MOST_BYTES = 8 << 20
 """Of one answer. Kafka: `KafkaRaftClient.MAX_BATCH_SIZE_BYTES`, `MAX_FETCH_SIZE`."""
 
+WAIT_MS = 500
+"""The time that a fetch of the log waits for news. Kafka: `KafkaRaftClient.MAX_FETCH_WAIT_MS`."""
+
 FIRST_BY_ID = 13
 """The version of Fetch from which topics are named by their ids."""
 
@@ -71,8 +74,8 @@ def endpoints_in(listeners: Iterable[Message]) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(one.name, one.host, one.port) for one in listeners)
 
 
-def as_sent(request: QuorumRequest, cluster_id: str, wait_ms: int, own: Iterable[Endpoint]) -> OutgoingAsk:
-    """A request as it is sent; `wait_ms`: how long a fetch may wait for news; `own`: where the sender is reached."""
+def as_sent(request: QuorumRequest, cluster_id: str, own: Iterable[Endpoint]) -> OutgoingAsk:
+    """A request as it is sent; `own`: where the sender is reached."""
     match request:
         case VoteRequest():
             told = {
@@ -98,10 +101,10 @@ def as_sent(request: QuorumRequest, cluster_id: str, wait_ms: int, own: Iterable
             message = Message(cluster_id=cluster_id, topics=topics, leader_endpoints=listeners_of(own))
             return OutgoingAsk("EndQuorumEpoch", 0, message)
         case _:
-            return OutgoingAsk("Fetch", 0, _fetch(request, cluster_id, wait_ms), "log")
+            return OutgoingAsk("Fetch", 0, _fetch(request, cluster_id), "log")
 
 
-def _fetch(request: QuorumFetchRequest, cluster_id: str, wait_ms: int) -> Message:
+def _fetch(request: QuorumFetchRequest, cluster_id: str) -> Message:
     fetch, replica = request.fetch, request.replica.id
     partition = Message(
         partition=0,
@@ -117,7 +120,7 @@ def _fetch(request: QuorumFetchRequest, cluster_id: str, wait_ms: int) -> Messag
         cluster_id=cluster_id,
         replica_id=replica,
         replica_state=Message(replica_id=replica, replica_epoch=-1),
-        max_wait_ms=wait_ms,
+        max_wait_ms=WAIT_MS,
         max_bytes=MOST_BYTES,
         session_id=0,
         session_epoch=-1,

@@ -80,9 +80,6 @@ from kspec.spec.values import (
 
 LOG = logging.getLogger("kspec.controller")
 
-WAIT_MS = 500
-"""The time that a fetch of the log waits for news. Kafka: `KafkaRaftClient.MAX_FETCH_WAIT_MS`."""
-
 NOT_WRITTEN, HALTED = "the metadata log cannot be written", "the quorum has come to what its protocol excludes"
 AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
 
@@ -462,7 +459,7 @@ class MetadataVoter:
     def _ask(self, send: Send[QuorumRequest]) -> Ask:
         self._under_way.add(send.to)
         generation = self._generation
-        asked = as_sent(send.message, self.cluster_id, WAIT_MS, self.own)
+        asked = as_sent(send.message, self.cluster_id, self.own)
 
         def take(answer: Message | None, now: Instant) -> list[Effect]:
             return self._answered(send, asked, generation, answer, now)

@@ -172,7 +172,7 @@ def simulate_cluster(
     page.check(plan_name, roll_every, as_json)
     rules = _rules(release, mutant, brokers)
     wanted = controllers or (CONTROLLERS if plan_name is None else 1)
-    setups = _setups(range(seed, seed + seeds), rules, acks, wanted, lose_epoch_files, transactions)
+    setups = setups_of(range(seed, seed + seeds), rules, acks, wanted, lose_epoch_files, transactions)
     if plan_name is not None:
         if hours is not None or roll_every is not None or engine != "compiled":
             raise click.UsageError("--plan has a length of its own: leave --hours, --roll-every and --engine out")
@@ -304,7 +304,7 @@ def _show_short(setup: "RunSetup", outcome: "RunOutcome") -> "RunOutcome":
     return short
 
 
-def _setups(
+def setups_of(
     chosen: range,
     rules: "dict[str, BrokerRules]",
     acks: str,
@@ -312,6 +312,7 @@ def _setups(
     lose_epoch_files: bool,
     transactions: bool,
 ) -> "list[RunSetup]":
+    """The set-ups of runs by these seeds, of nodes with these rules."""
     from kspec.spec.messages.produce import ACKS_ALL, ACKS_LEADER
     from kspec.trials.cluster.plan import CONTROLLER
     from kspec.trials.simulated.setup import RunSetup

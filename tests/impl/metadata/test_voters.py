@@ -79,7 +79,7 @@ def test_a_list_names_each_once() -> None:
     ],
 )
 def test_a_request_names_replicas_with_their_directories(request_: QuorumRequest) -> None:
-    asked = as_sent(request_, "c", 5, VOTERS[TWO])
+    asked = as_sent(request_, "c", VOTERS[TWO])
     part = only_partition(asked.message)
     assert part is not None
     if asked.api == "Vote":

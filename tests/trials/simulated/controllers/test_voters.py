@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kspec.cli.broker.serve import rules_of
-from kspec.cli.broker.simulate_cluster import _setups
+from kspec.cli.broker.simulate_cluster import setups_of
 from kspec.cli.main import cli
 from kspec.spec.controller.protocol import Controller
 from kspec.spec.log.batch import Batch
@@ -296,7 +296,7 @@ def test_a_mutant_of_the_command_may_be_a_rule_of_the_quorum(mutant: str, weaken
     rules = rules_of("next", mutant)
     assert rules.quorum == weakened
     assert (rules.broker, rules.controller) == (BROKER_NEXT, Controller(KRAFT_NEXT))
-    (found,) = _setups(range(1, 2), {"1": rules, "controller": rules}, "all", 3, False, False)
+    (found,) = setups_of(range(1, 2), {"1": rules, "controller": rules}, "all", 3, False, False)
     assert found.quorum == weakened
     nodes = SimulatedCluster(replace(setup(), quorum=weakened)).controllers
     nodes[0].start()
