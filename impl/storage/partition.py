@@ -253,15 +253,11 @@ class PartitionFiles:
         batches_end = self._active.next_offset
         new_base = new_segment_base(batches_end, incoming, base_offset)
         self.roll(new_base, now.timestamp)
-        if new_base != batches_end:
-            self._flush_before_gap(new_base, now.monotonic)
-
-    def _flush_before_gap(self, new_base: Offset, now_ms: MonotonicMs) -> None:
-        """A start would delete a segment that does not continue the one before, unless the recovery point lies in it."""
-        self.log = self.log.append_at(new_base, ())
-        self.flush(now_ms)
-        if self.keeper:
-            self.keeper.checkpoint_logs()
+        if new_base != batches_end:  # a start would delete it behind the gap, unless the recovery point lies in it
+            self.log = self.log.append_at(new_base, ())
+            self.flush(now.monotonic)
+            if self.keeper:
+                self.keeper.checkpoint_logs()
 
     def roll(self, base_offset: Offset, now_ms: TimestampMs) -> None:
         """Begin a new segment at an offset, not before the last batch's end.
@@ -353,8 +349,7 @@ class PartitionFiles:
 
         Their files are renamed, and removed after file.delete.delay.ms. The epoch file is written with its next change,
         after the new log start: a start that finds the old log start still finds the old epochs. A log start within a
-        segment is written at once: else the next process would show records again that are deleted, and that may be others
-        than the leader has had there.
+        segment is written at once: else deleted records come back, and may be others than the leader has had there.
 
         **Kafka:** `UnifiedLog.maybeIncrementLogStartOffset`, `deleteLogStartOffsetBreachedSegments`.
         """
