@@ -29,7 +29,7 @@ from kspec.spec.quorum.refusals import check_changed_voter
 from kspec.spec.quorum.replica import NO_CHANGE, QuorumReplica, VoterChange, progress_of, voters_of, votes
 from kspec.spec.quorum.requests import asks_anybody, requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.quorum.rules.voters import reaches_end
+from kspec.spec.quorum.rules.voters import OBSERVER_MS, is_forgotten, reaches_end
 from kspec.spec.quorum.transitions import LEADER_CHANGE_AND_VOTERS, QuorumStep, become_leader, fetch_timer, follow_or_wait
 from kspec.spec.releases.quorum import QUORUM_4_1, QUORUM_NEXT
 from kspec.spec.step import Send, Step
@@ -432,3 +432,8 @@ def test_a_controller_that_is_to_join_asks_for_its_vote_or_to_remove_its_earlier
     assert join_of(replace(found.servers[TWO], joins=True), found.states[TWO]) is None, "it votes"
     other_disk = found.states[TWO]._replace(directory=directory_of(TWO, life=2))
     assert join_of(replace(found.servers[TWO], joins=True), other_disk) == Send(ONE, RemoveVoterRequest(key_of(TWO)))
+
+
+def test_an_observer_that_does_not_fetch_is_forgotten_after_five_minutes() -> None:
+    assert is_forgotten(OBSERVER_MS)
+    assert not is_forgotten(OBSERVER_MS - 1)
