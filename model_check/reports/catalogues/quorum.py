@@ -24,7 +24,7 @@ HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
         12,
     ),
     "never-flushes": ({"power_losses": 1}, "CommittedOnNewestLeader", 9),
-    "same-epoch-after-resignation": ({"resignations": 1}, "NoIllegalState", 7),
+    "same-epoch-after-resignation": ({"resignations": 1, "release": "4.2"}, "NoIllegalState", 7),
     "votes-again": ({}, "ElectionSafety", 6),
     "votes-for-itself": ({}, "VotesOnce", 4),
     "counts-parted": ({**OLDER, "max_epoch": 3}, "CommittedOnNewestLeader", 8),
