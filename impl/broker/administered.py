@@ -14,7 +14,7 @@ from kspec.spec.controller.protocol import TopicSettings
 from kspec.spec.controller.rules.features import FeatureLevel, FeatureRange
 from kspec.spec.controller.topics.configs import MIN_INSYNC_REPLICAS, records_of_level
 from kspec.spec.metadata import MetadataRecord
-from kspec.spec.values import NO_TIMESTAMP, UNKNOWN_OFFSET, Epoch, Offset, ReplicaKey, TimestampMs
+from kspec.spec.values import NO_TIMESTAMP, UNKNOWN_OFFSET, Epoch, Error, Instant, Offset, ReplicaKey, TimestampMs
 
 
 @dataclass(slots=True)
@@ -87,6 +87,19 @@ class AdministeredNode(DescribedNode, Protocol):
 
     def features_at_start(self) -> tuple[FeatureLevel, ...]:
         """The levels of a new cluster."""
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of `kraft.version`."""
+
+    def check_upgrade(self) -> Error:
+        """Whether `kraft.version` may be raised."""
+
+    def missing_reports(self) -> str:
+        """The voters without which it may not be raised, in words."""
+
+    def upgrade_voters(self, now: Instant) -> list[Effect]:
+        """Raise `kraft.version`."""
 
     def quorum(self) -> Quorum:
         """The quorum that the controller belongs to."""

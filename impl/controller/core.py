@@ -25,15 +25,17 @@ from kspec.impl.metadata.voters import Endpoint
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.partitions import on_min_isr_change
 from kspec.spec.controller.protocol import Controller
-from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, FeatureLevel, FeatureRange
+from kspec.spec.controller.rules.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, FeatureLevel, FeatureRange
 from kspec.spec.controller.state import ControllerState, ControllerStep
 from kspec.spec.controller.topics.description import topic_values
 from kspec.spec.quorum.protocol import QuorumProtocol
-from kspec.spec.quorum.replica import QuorumServer, QuorumSettings
+from kspec.spec.quorum.reconfiguration import check_upgrade
+from kspec.spec.quorum.replica import QuorumServer, QuorumSettings, voters_of
 from kspec.spec.quorum.rules.replication import may_be_answered
+from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.releases.features import features_at_start, features_supported, release_of
 from kspec.spec.releases.names import quorum_of
-from kspec.spec.values import BrokerId, Instant, MonotonicMs, Offset, ReplicaKey
+from kspec.spec.values import NO_DIRECTORY, BrokerId, Error, Instant, MonotonicMs, Offset, ReplicaKey
 
 LOG = logging.getLogger("kspec.controller")
 
@@ -138,8 +140,9 @@ class ControllerCore:
 
     @property
     def finalized_features(self) -> tuple[FeatureLevel, ...]:
-        """The levels that are in force."""
-        return tuple(FeatureLevel(name, level) for name, level in sorted(self.image.features.items()))
+        """The levels that are in force; none in a new cluster, but for that of `kraft.version`."""
+        levels = tuple(FeatureLevel(name, level) for name, level in sorted(self.image.features.items()))
+        return (*levels, FeatureLevel(KRAFT_VERSION, self.kraft_version)) if self.kraft_version else levels
 
     def features_at_start(self) -> tuple[FeatureLevel, ...]:
         """The levels of a new cluster."""
@@ -150,11 +153,34 @@ class ControllerCore:
         """The features that each node can work with: this controller, and each broker as it has registered."""
         return (self.supported_features, *(ranges_of(one.features) for one in self.image.registered.values()))
 
+    @property
+    def kraft_version(self) -> int:
+        """The level of `kraft.version`, committed or not."""
+        return self.voter.kraft_version
+
+    def check_upgrade(self) -> Error:
+        """Whether `kraft.version` may be raised to 1, so that voters can be added and removed."""
+        return check_upgrade(self.voter.server, self.voter.state)
+
+    def missing_reports(self) -> str:
+        """The voters without which it may not be raised, in words."""
+        if not self.voter.server.protocol.takes_reports:
+            return "Kafka raises kraft.version since 4.1"
+        missing = sorted(ids_of(voters_of(self.voter.state)) - ids_of(self.voter.state.reported))
+        return f"voters {missing} have not reported to the leader that they support kraft.version 1; Kafka's do since 4.1"
+
+    def upgrade_voters(self, now: Instant) -> list[Effect]:
+        """Raise `kraft.version` to 1: the voters are written into the log."""
+        return self.voter.upgrade(now)
+
     def quorum(self) -> Quorum:
-        """The quorum, as its leader knows it."""
+        """The quorum, as its leader knows it; voters of settings have no directories."""
         voter = self.voter
-        known = (voter.state.high_watermark, self.log.log.end_offset, self.observers)
-        return Quorum(voter.key, voter.leads, voter.epoch, *known, voter.voters)
+        names = {one.id: one for one in voter.voters if one.directory == NO_DIRECTORY}
+        fetched = {names.get(replica.id, replica): seen for replica, seen in self.observers.items()}
+        known = (voter.state.high_watermark, self.log.log.end_offset, fetched)
+        own = names.get(voter.key.id, voter.key)
+        return Quorum(own, voter.leads, voter.epoch, *known, voter.voters)
 
     @property
     def endpoints(self) -> dict[int, Endpoint]:
@@ -228,7 +254,7 @@ class ControllerCore:
         self.deciding.claim(self.voter.epoch, now.monotonic if heard_ms is None else heard_ms)
         self.observers = {}
         self.configure_replicas()
-        return [] if self.finalized_features else self.change_metadata(first_records(self))
+        return [] if self.image.features else self.change_metadata(first_records(self))
 
     def renounce(self, now: Instant) -> list[Effect]:
         """Decide no more: what was decided and is not committed is forgotten, and who waits for it is told so.

@@ -6,8 +6,6 @@ from kspec.impl.requests.administration.controller import feature_fields
 from kspec.impl.wire.apis import CONTROLLER_APIS
 from kspec.impl.wire.values import Message
 from kspec.spec.broker.clients.metadata_requests import OF_BROKERS, OF_CONTROLLERS, check_endpoint_type
-from kspec.spec.controller.rules.features import FeatureLevel
-from kspec.spec.releases.features import kraft_versions
 from kspec.spec.values import Error, Instant
 
 NO_OPERATIONS, CLUSTER_OPERATIONS = -(2**31), 8096
@@ -19,10 +17,7 @@ def api_versions(core: ControllerCore, call: Call, now: Instant) -> list[Effect]
         Message(api_key=api.key, min_version=api.offered.first, max_version=api.offered.last)
         for api in CONTROLLER_APIS.values()
     ]
-    kraft = kraft_versions(core.release)
-    supported = (*core.supported_features, *((kraft,) if kraft.highest else ()))
-    level = FeatureLevel(kraft.name, core.voter.kraft_version)
-    features = feature_fields(supported, core.image, call.version, (level,) if level.level else ())
+    features = feature_fields(core.supported_features, core.image, call.version, core.kraft_version)
     return [call.respond(error_code=0, api_keys=sorted(keys, key=lambda entry: entry.api_key), **features)]
 
 

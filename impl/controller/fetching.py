@@ -28,7 +28,7 @@ def fetch(core: ControllerCore, call: Call, now: Instant) -> list[Effect]:
     error = check_quorum_request(_is_same_cluster(core, call), partition is not None)
     if partition is None or error != Error.NONE:
         return [call.respond(error_code=error.value, responses=[])]
-    request = core.voter.named(fetch_asked(message, partition, call.version))
+    request = fetch_asked(message, partition, call.version)
     error = check_wait(message.max_wait_ms)
     if error != Error.NONE:
         return [_respond(core, call, request, QuorumFetchResponse(error, core.voter.epoch, core.voter.leader))]
@@ -135,7 +135,7 @@ def fetch_snapshot(core: ControllerCore, call: Call, now: Instant) -> list[Effec
         for topic in request.topics
     ]
     part = request.topics[0].partitions[0]
-    directory = part.replica_directory_id if call.version and core.voter.kraft_version else NO_DIRECTORY
+    directory = part.replica_directory_id if call.version else NO_DIRECTORY
     heard = core.voter.heard(key_of(request.replica_id, directory), now)
     return [*heard, call.respond(error_code=0, topics=topics, node_endpoints=_leaders_endpoint(core))]
 

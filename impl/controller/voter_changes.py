@@ -12,7 +12,7 @@ from kspec.impl.metadata.voters import Endpoint
 from kspec.impl.wire.quorum import FIRST_WITH_ACK, key_of
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.rules.features import KRAFT_VERSION, FeatureLevel, FeatureRange, supports
-from kspec.spec.messages.quorum.voter_changes import AddVoterRequest
+from kspec.spec.messages.quorum.voter_changes import AddVoterRequest, UpdateVoterRequest
 from kspec.spec.quorum.refusals import check_changed_voter, check_leader_epoch
 from kspec.spec.values import NO_DIRECTORY, NO_LEADER, Epoch, Error, Instant, ReplicaKey
 
@@ -56,7 +56,10 @@ def update_raft_voter(core: ControllerCore, call: Call, now: Instant) -> list[Ef
         told = Message(leader_id=leader, leader_epoch=core.voter.epoch, **place)
         return [call.respond(error_code=error.value, current_leader=told)]
 
-    return answer(error) if error != Error.NONE else core.voter.update_voter(voter, endpoints, now, answer)
+    if error != Error.NONE:
+        return answer(error)
+    supports_upgrade = supports((_known_levels(message),), FeatureLevel(KRAFT_VERSION, WANTED))
+    return core.voter.update_voter(UpdateVoterRequest(voter, supports_upgrade), endpoints, now, answer)
 
 
 def _voter(message: Message) -> ReplicaKey:
@@ -77,12 +80,15 @@ def _check(core: ControllerCore, call: Call, voter: ReplicaKey, is_reached: bool
 
 
 def _check_update(core: ControllerCore, call: Call, voter: ReplicaKey, is_reached: bool) -> Error:
-    ranges = call.message.k_raft_version_feature
-    known = FeatureRange(KRAFT_VERSION, ranges.min_supported_version, ranges.max_supported_version)
-    is_known = supports((known,), FeatureLevel(KRAFT_VERSION, core.voter.kraft_version))
+    is_known = supports((_known_levels(call.message),), FeatureLevel(KRAFT_VERSION, core.voter.kraft_version))
     error = _check(core, call, voter, is_reached and is_known)
     epoch = Epoch(call.message.current_leader_epoch)
     return check_leader_epoch(core.voter.state, epoch) if error == Error.NONE else error
+
+
+def _known_levels(message: Message) -> FeatureRange:
+    ranges = message.k_raft_version_feature
+    return FeatureRange(KRAFT_VERSION, ranges.min_supported_version, ranges.max_supported_version)
 
 
 def _said(core: ControllerCore, error: Error, voter: ReplicaKey, cluster_id: str | None) -> str | None:

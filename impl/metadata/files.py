@@ -11,8 +11,16 @@ from typing import NamedTuple
 
 from kspec.impl.metadata.image import ClusterImage
 from kspec.impl.metadata.records import LogRecord, decode_record
-from kspec.impl.metadata.snapshots import BOOTSTRAP, PARTIAL, from_bytes, snapshot_name, snapshot_of, to_bytes
-from kspec.impl.metadata.voters import KnownVoters
+from kspec.impl.metadata.snapshots import (
+    BOOTSTRAP,
+    PARTIAL,
+    from_bytes,
+    snapshot_name,
+    snapshot_of,
+    to_bytes,
+    version_of_snapshot,
+)
+from kspec.impl.metadata.voters import KnownVoters, version_in_batch
 from kspec.impl.records.batch import LENGTH_END, BatchHeader, InvalidBatchError, headers
 from kspec.impl.records.record import records_of
 from kspec.impl.storage import Disk, LogConfig, PartitionFiles, StorageError
@@ -31,11 +39,14 @@ READ_BYTES = 8 << 20
 
 
 class MetadataBatch(NamedTuple):
-    """A batch of the metadata log. A control batch has offsets, and no records: it changes nothing in the image."""
+    """A batch of the metadata log. A control batch has offsets, and no records: it changes nothing in the image, but for the
+    `kraft.version`, if it sets that.
+    """
 
     base_offset: Offset
     next_offset: Offset
     records: tuple[LogRecord, ...]
+    kraft_version: int | None = None
 
 
 def replay_into(image: ClusterImage, batches: Iterable[MetadataBatch]) -> None:
@@ -53,6 +64,7 @@ def replay_into(image: ClusterImage, batches: Iterable[MetadataBatch]) -> None:
             image.replay_all(records)
             image.go_to(batch.next_offset)
             records, following = [], batch.next_offset
+            image.kraft_version = image.kraft_version if batch.kraft_version is None else batch.kraft_version
     image.replay_all(records)
 
 
@@ -71,7 +83,9 @@ def batches_of(content: memoryview, read: Reader = records_in) -> list[MetadataB
 
 def _batch(content: memoryview, header: BatchHeader, read: Reader) -> MetadataBatch:
     start = header.position
-    records = () if header.control else read(bytes(content[start : start + LENGTH_END + header.length]))
+    if header.control:
+        return MetadataBatch(header.base_offset, header.next_offset, (), version_in_batch(content, header))
+    records = read(bytes(content[start : start + LENGTH_END + header.length]))
     return MetadataBatch(header.base_offset, header.next_offset, records)
 
 
@@ -166,7 +180,9 @@ class MetadataFiles:
         image = ClusterImage(before)
         if self.snapshot != NO_SNAPSHOT:
             path = self.path_of(self.snapshot)
-            image.restore(from_bytes(self.disk.read_file(path), path), self.snapshot.end_offset)
+            content = self.disk.read_file(path)
+            image.restore(from_bytes(content, path), self.snapshot.end_offset)
+            image.kraft_version = version_of_snapshot(content)
         return image
 
     def batches(self) -> list[MetadataBatch]:
@@ -196,7 +212,8 @@ class MetadataFiles:
         """
         offset, epoch = self.end_offset, self.last_epoch
         assert image.spec.end_offset == offset, f"the image is at {image.spec.end_offset}, the log at {offset}"
-        before = self.keep_snapshot(SnapshotId(offset, epoch), to_bytes(image.records(), epoch, now.timestamp, self.voters))
+        content = to_bytes(image.records(), epoch, now.timestamp, self.voters, image.kraft_version)
+        before = self.keep_snapshot(SnapshotId(offset, epoch), content)
         self.files.start_at(offset, now)
         self.files.clean_up(now.monotonic)
         self._forget(before)

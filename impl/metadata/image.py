@@ -41,6 +41,8 @@ class ClusterImage:
         self.endpoints: dict[int, Message] = {}
         self.directories: dict[PartitionId, tuple[bytes, ...]] = {}
         """The log directory of each replica, in the order of the replicas."""
+        self.kraft_version = 0
+        """The level of `kraft.version`, which is in no record of features."""
         self._topics: dict[str, TopicImage] = {}
         self._topics_by_id: dict[bytes, TopicImage] = {}
         self._topics_of: object = None

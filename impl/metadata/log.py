@@ -17,7 +17,7 @@ from kspec.impl.records.batch import Buffer
 from kspec.impl.records.record import new_batch
 from kspec.impl.storage import Disk
 from kspec.spec.messages.quorum.fetch import NO_SNAPSHOT, SnapshotId
-from kspec.spec.quorum.effects import LeaderChangeAppended
+from kspec.spec.quorum.effects import LeaderChangeAppended, VotersAppended
 from kspec.spec.quorum.replica import ElectionState
 from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Epoch, Instant, Offset
 
@@ -94,10 +94,14 @@ class MetadataLog(MetadataFiles):
         batch = new_batch([(now.timestamp, *record) for record in records], attributes=CONTROL)
         self.append(change.base_offset, change.epoch, batch, now)
 
-    def append_voters(self, base_offset: Offset, epoch: Epoch, voters: KnownVoters, now: Instant) -> None:
-        """Append a record of voters. **Kafka:** `BatchAccumulator.appendVotersRecord`."""
-        batch = new_batch([(now.timestamp, *voters_record(voters))], attributes=CONTROL)
-        self.append(base_offset, epoch, batch, now)
+    def append_voters(self, appended: VotersAppended, voters: KnownVoters, now: Instant) -> None:
+        """Append a record of voters, after that of `kraft.version` in an upgrade.
+
+        **Kafka:** `BatchAccumulator.appendVotersRecord`, `LeaderState.maybeAppendUpgradedKRaftVersion`.
+        """
+        records = (*((version_record(),) if appended.upgrades else ()), voters_record(voters))
+        batch = new_batch([(now.timestamp, *record) for record in records], attributes=CONTROL)
+        self.append(appended.base_offset, appended.epoch, batch, now)
 
     def append(self, base_offset: Offset, epoch: Epoch, batch: Buffer, now: Instant) -> None:
         """Append one batch, which gets this offset and this epoch."""

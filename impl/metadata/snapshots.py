@@ -10,7 +10,14 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 
 from kspec.impl.metadata.records import LogRecord, decode_record, encode_record
-from kspec.impl.metadata.voters import KnownVoters, VotersFound, version_record, voters_in, voters_record
+from kspec.impl.metadata.voters import (
+    KnownVoters,
+    VotersFound,
+    version_in_batch,
+    version_record,
+    voters_in,
+    voters_record,
+)
 from kspec.impl.records.batch import InvalidBatchError, headers, is_intact
 from kspec.impl.records.record import RecordError, new_batch, records_of
 from kspec.impl.storage import StorageError
@@ -61,8 +68,17 @@ def _voters(ids: Collection[int]) -> bytes:
     return unsigned_varint(len(ids) + 1) + b"".join(voter.to_bytes(4, "big") + b"\0" for voter in sorted(ids))
 
 
-def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: TimestampMs, voters: KnownVoters | None = None) -> bytes:
-    """The content of a snapshot, with the time (ms) of the last record in it, and the voters, if they are in the log."""
+def to_bytes(
+    records: Sequence[LogRecord],
+    epoch: Epoch,
+    now_ms: TimestampMs,
+    voters: KnownVoters | None = None,
+    kraft_version: int = 0,
+) -> bytes:
+    """The content of a snapshot, with the time (ms) of the last record in it, and the voters, if they are in the log.
+
+    One of a broker has the `kraft_version`, and no voters.
+    """
     values = [encode_record(record) for record in records]
     parts: list[bytes] = []
 
@@ -70,7 +86,8 @@ def to_bytes(records: Sequence[LogRecord], epoch: Epoch, now_ms: TimestampMs, vo
         offset = sum(header.record_count for part in parts for header in headers(part))
         parts.append(new_batch(batch, base_offset=offset, leader_epoch=epoch, attributes=attributes))
 
-    told = (version_record(), voters_record(voters)) if voters else ()
+    version = (version_record(),) if voters or kraft_version else ()
+    told = (*version, voters_record(voters)) if voters else version
     header = (_KEY.pack(0, HEADER_TYPE), _HEADER.pack(0, now_ms, 0))
     add([(now_ms, *record) for record in (header, *told)], CONTROL)
     for first in range(0, len(values), RECORDS_OF_A_BATCH):
@@ -95,6 +112,13 @@ def voters_of_snapshot(content: bytes, path: str) -> KnownVoters:
     except (InvalidBatchError, RecordError, DecodeError, struct.error) as error:
         raise StorageError(f"{path} is damaged: {error}") from error
     return found[-1].voters if found else {}
+
+
+def version_of_snapshot(content: bytes) -> int:
+    """The `kraft.version` in a snapshot that is not damaged."""
+    view = memoryview(content)
+    found = [version_in_batch(view, header) for header in headers(view) if header.control]
+    return next((one for one in found if one is not None), 0)
 
 
 def _records(content: bytes, path: str) -> Iterator[LogRecord]:

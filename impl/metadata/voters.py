@@ -89,6 +89,11 @@ class _Reader:
         found: int = form.unpack(self.bytes(form.size))[0]
         return found
 
+    def level(self) -> int:
+        """The level in a record of `kraft.version`."""
+        self.number(_SHORT)
+        return self.number(_SHORT)
+
     def count(self) -> int:
         """The length of a text or an array."""
         number, self._at = read_unsigned_varint(self._content, self._at)
@@ -121,6 +126,14 @@ def voters_in_record(value: bytes) -> dict[ReplicaKey, tuple[Endpoint, ...]]:
         reader.tags()
         found[ReplicaKey(BrokerId(node), DirectoryId(directory))] = tuple(endpoints)
     return found
+
+
+def version_in_batch(content: memoryview, header: BatchHeader) -> int | None:
+    """The `kraft.version` that a control batch sets, if it does. Raises: `DecodeError`, `RecordError`."""
+    for record in records_of(content[header.position : header.position + header.size]):
+        if record.key is not None and _KEY.unpack(record.key[: _KEY.size])[1] == KRAFT_VERSION:
+            return _Reader(record.value or b"").level()
+    return None
 
 
 def voters_in(content: memoryview) -> Iterator[VotersFound]:

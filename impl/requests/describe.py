@@ -44,7 +44,7 @@ def api_versions(core: BrokerCore, call: Call, now: Instant) -> list[Effect]:
     offered = [
         Message(api_key=api.key, min_version=api.offered.first, max_version=api.offered.last) for api in core.apis.values()
     ]
-    features = feature_fields(core.features, core.image, call.version)
+    features = feature_fields(core.features, core.image, call.version, core.image.kraft_version)
     return [call.respond(error_code=0, api_keys=sorted(offered, key=lambda entry: entry.api_key), **features)]
 
 

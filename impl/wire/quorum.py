@@ -86,7 +86,7 @@ AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
 
 
 def by_ids(request: AnyRequest) -> AnyRequest:
-    """A request that names servers only: with `kraft.version` 0 whatever directory a sender names does not count."""
+    """A request that names servers only, as one of a sender that knows no directories."""
     match request:
         case VoteRequest():
             return replace(request, replica=_server(request.replica), voter=_server(request.voter))

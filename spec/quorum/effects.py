@@ -55,11 +55,15 @@ class LeaderChangeAppended:
 
 @dataclass(frozen=True, slots=True)
 class VotersAppended:
-    """Write a record of the voters at the end of the log, in the page cache. Kafka: `VotersRecord`."""
+    """Write a record of the voters at the end of the log, in the page cache. Kafka: `VotersRecord`.
+
+    `upgrades`: the version of KRaft comes before it, in the same batch. Kafka: `KRaftVersionRecord`.
+    """
 
     base_offset: Offset
     epoch: Epoch
     voters: VoterSet
+    upgrades: bool = False
 
 
 @dataclass(frozen=True, slots=True)

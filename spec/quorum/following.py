@@ -24,7 +24,7 @@ from kspec.spec.quorum.refusals import check_voters_request, is_meant
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, own_key, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import truncation_offset
-from kspec.spec.quorum.rules.voters import matches, sets_after_snapshot, sets_between
+from kspec.spec.quorum.rules.voters import are_in_log, matches, sets_after_snapshot, sets_between
 from kspec.spec.quorum.transitions import QuorumStep, fetch_timer, follow_or_wait, is_halted
 from kspec.spec.step import Reply, Send, Step
 from kspec.spec.values import (
@@ -138,8 +138,11 @@ def truncate_by(server: QuorumServer, state: QuorumReplica[LogT], end: EpochEndO
     committed = max(state.high_watermark, state.local.high_watermark)
     if not server.protocol.may_truncate(min(offset, end.end_offset), committed):
         return Step(state, (Halt(IllegalState.BELOW_HIGH_WATERMARK),))
-    voter_sets = server.protocol.sets_after_cut(state.voter_sets, offset) if state.voters_in_log else state.voter_sets
-    return Step(state._replace(local=truncate(state.local, offset), voter_sets=voter_sets), (LogCut(offset),))
+    after = state._replace(local=truncate(state.local, offset))
+    if state.voters_in_log:
+        voter_sets = server.protocol.sets_after_cut(state.voter_sets, offset)
+        after = after._replace(voter_sets=voter_sets, voters_in_log=are_in_log(voter_sets[-1].voters))
+    return Step(after, (LogCut(offset),))
 
 
 def append_records(
@@ -157,7 +160,8 @@ def append_records(
     if records and server.protocol.flushes_fetched(server.may_vote or votes(server, state)):
         written = (*written, LogFlushed())
     found = sets_between(response.voter_sets, base_offset, appended.local.log.end_offset)
-    after = state._replace(local=appended.local, voter_sets=(*state.voter_sets, *found))
+    in_log = state.voters_in_log or bool(found)
+    after = state._replace(local=appended.local, voter_sets=(*state.voter_sets, *found), voters_in_log=in_log)
     known, told = state.high_watermark, min(response.high_watermark, appended.local.log.end_offset)
     if response.high_watermark == UNKNOWN_OFFSET or told == known:
         return Step(after, written)
@@ -189,6 +193,7 @@ def on_snapshot(
     known = max(state.high_watermark, end)
     voter_sets = (VoterSetEntry(Offset(end - 1), voters),) if voters else state.voter_sets
     after = state._replace(local=LocalLog(log, end), snapshot=snapshot, high_watermark=known, voter_sets=voter_sets)
+    after = after._replace(voters_in_log=state.voters_in_log or bool(voters))
     return Step(after, (LogReplaced(snapshot), LogCommitted(known), fetch_timer(server)))
 
 

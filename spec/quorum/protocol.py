@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kspec.spec.log.batch import Batches
-from kspec.spec.messages.quorum.voters import VoterSets
+from kspec.spec.messages.quorum.voters import VoterSet, VoterSets
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
 
@@ -99,6 +99,12 @@ class QuorumProtocol:
 
     stops_for_acknowledgement: Callable[[bool], bool]
     """Whether a leader stops when a replica says that it knows its leader: if that is a voter or not."""
+
+    takes_reports: bool
+    """Whether voters report their directories to their leader, and it remembers them, with `kraft.version` 0."""
+
+    may_upgrade: Callable[[VoterSet, VoterSet], bool]
+    """Whether a leader may write the voters of `kraft.version` 0 into the log: by these, and those that have reported."""
 
     joins: Callable[[bool], bool]
     """Whether a controller that does not vote asks for its vote itself: if its settings say so or not."""

@@ -14,6 +14,7 @@ from kspec.spec.messages.quorum.voter_changes import (
 from kspec.spec.messages.quorum.voters import VoterSet
 from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import QuorumEffect, VersionsWanted, VoterChangeEnded
+from kspec.spec.quorum.leading import hear
 from kspec.spec.quorum.replica import (
     NO_CHANGE,
     QuorumReplica,
@@ -26,7 +27,7 @@ from kspec.spec.quorum.replica import (
     votes,
 )
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.quorum.rules.voters import with_voter, without_voter
+from kspec.spec.quorum.rules.voters import is_voter, with_report, with_voter, without_voter
 from kspec.spec.quorum.transitions import QuorumStep, fetch_timer, flush_and_count, write_voters
 from kspec.spec.step import Send, Step
 from kspec.spec.values import NO_REPLICA, UNKNOWN_OFFSET, BrokerId, Epoch, Error, MonotonicMs
@@ -111,20 +112,69 @@ def handle_update_voter(
 ) -> QuorumStep[LogT]:
     """Write the voters once more, as one of them is reached elsewhere; that is answered before it is committed.
 
+    With `kraft.version` 0 the leader remembers what the voter reports instead, for an upgrade (`upgrade_voters`).
+
     Errors: those of `check_voter_change`; `VOTER_NOT_FOUND`.
 
-    **Kafka:** `KafkaRaftClient.handleUpdateVoterRequest`, `UpdateVoterHandler.handleUpdateVoterRequest`. **Leaves out:**
-    with `kraft.version` 0 a leader remembers it, for the time after an upgrade.
+    **Kafka:** `KafkaRaftClient.handleUpdateVoterRequest`, `UpdateVoterHandler.handleUpdateVoterRequest`.
     """
-    error = check_voter_change(server, state)
-    if error == Error.NONE and request.voter not in voters_of(state):
+    reports = not state.voters_in_log and server.protocol.takes_reports
+    error = _check_report(state) if reports else check_voter_change(server, state)
+    if error == Error.NONE and not is_voter(voters_of(state), request.voter):
         error = Error.VOTER_NOT_FOUND
     ended: tuple[QuorumEffect, ...] = (VoterChangeEnded(VoterChangeResponse(error)),)
     if error != Error.NONE:
         return Step(state, ended)
-    written = write_voters(state, voters_of(state))
-    counted = flush_and_count(server, written.state)
-    return Step(counted.state, (*written.effects, *counted.effects, *ended))
+    noted: QuorumStep[LogT] = (
+        Step(state._replace(reported=with_report(state.reported, request.voter, request.may_upgrade)))
+        if reports
+        else _written(server, write_voters(state, voters_of(state)))
+    )
+    heard = hear(server, noted.state, request.voter)
+    return Step(heard.state, (*noted.effects, *heard.effects, *ended))
+
+
+def _check_report(state: QuorumReplica[LogT]) -> Error:
+    if state.role != VoterRole.LEADER:
+        return Error.NOT_LEADER_OR_FOLLOWER
+    return Error.NONE if state.high_watermark != UNKNOWN_OFFSET else Error.REQUEST_TIMED_OUT
+
+
+# ---- the voters of the settings become those of the log
+
+
+def check_upgrade(server: QuorumServer, state: QuorumReplica[LogT]) -> Error:
+    """Whether the replica may raise `kraft.version` to 1, or has it already.
+
+    Errors: `NOT_LEADER_OR_FOLLOWER`; `INVALID_UPDATE_VERSION` while a voter has not reported, or cannot work with it.
+
+    **Kafka:** `KafkaRaftClient.upgradeKRaftVersion`, `LeaderState.maybeAppendUpgradedKRaftVersion`.
+    """
+    if state.role != VoterRole.LEADER:
+        return Error.NOT_LEADER_OR_FOLLOWER
+    is_allowed = state.voters_in_log or server.protocol.may_upgrade(voters_of(state), state.reported)
+    return Error.NONE if is_allowed else Error.INVALID_UPDATE_VERSION
+
+
+def upgrade_voters(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicMs) -> QuorumStep[LogT]:
+    """Raise `kraft.version` from 0 to 1, if that is allowed (`check_upgrade`): the voters are written into the log, as they
+    have reported. They count at once; a truncation takes them back, and the version.
+
+    A voter that has got another disk since it reported votes no more.
+
+    **Kafka:** `LeaderState.maybeAppendUpgradedKRaftVersion`, `updateVoterAndObserverStates`.
+    """
+    if state.voters_in_log or check_upgrade(server, state) != Error.NONE:
+        return Step(state)
+    known = {one.id: one for one in state.reported}
+    progress = frozenset(one._replace(replica=known.get(one.replica.id, one.replica)) for one in state.progress)
+    written = _written(server, write_voters(state._replace(progress=progress), state.reported))
+    return Step(written.state._replace(reported=frozenset()), written.effects)
+
+
+def _written(server: QuorumServer, step: QuorumStep[LogT]) -> QuorumStep[LogT]:
+    counted = flush_and_count(server, step.state)
+    return Step(counted.state, (*step.effects, *counted.effects))
 
 
 # ---- a voter that is reached elsewhere
@@ -134,28 +184,31 @@ def update_of(server: QuorumServer, state: QuorumReplica[LogT]) -> Send[UpdateVo
     """The request of a follower that votes, and is reached elsewhere than the voters' record says; none of any other.
 
     It is sent each time that a fetch may take (`fetch_timeout_ms`), until the log says where the voter is reached. A leader
-    needs no request (`spec.quorum.transitions.become_leader`).
+    needs no request (`spec.quorum.transitions.become_leader`). With `kraft.version` 0 a voter reports its directory to each
+    leader, until that has taken it.
 
-    **Kafka:** `KafkaRaftClient.pollFollowerAsVoter`, `shouldSendUpdateVoteRequest`. **Leaves out:** before `kraft.version` 1
-    a voter tells its leader once, for a later upgrade.
+    **Kafka:** `KafkaRaftClient.pollFollowerAsVoter`, `shouldSendUpdateVoteRequest`.
     """
-    follows = state.role == VoterRole.FOLLOWER and state.reaches_leader
-    if not follows or not state.voters_in_log or not server.has_moved or not votes(server, state):
-        return None
-    return Send(state.election.leader, UpdateVoterRequest(own_key(server, state)))
+    follows = state.role == VoterRole.FOLLOWER and state.reaches_leader and votes(server, state)
+    is_due = server.has_moved if state.voters_in_log else server.protocol.takes_reports and not state.has_reported
+    return Send(state.election.leader, UpdateVoterRequest(own_key(server, state))) if follows and is_due else None
 
 
 def handle_update_voter_response(
     server: QuorumServer, state: QuorumReplica[LogT], error: Error, epoch: Epoch, leader: BrokerId, now: MonotonicMs
 ) -> QuorumStep[LogT]:
-    """The leader has answered where a voter is reached: with its epoch, and without an error once that is written.
+    """The leader has answered a voter's report: with its epoch, and without an error once it is written or remembered.
+
+    One of a release that remembers no reports says so, and is told nothing more.
 
     **Kafka:** `KafkaRaftClient.handleUpdateVoterResponse`, `FollowerState.resetFetchTimeoutForSuccessfulFetch`.
     """
-    taken = take_epoch_and_leader(server, state, error, epoch, leader)
+    is_unknown = error == Error.UNSUPPORTED_VERSION
+    taken = take_epoch_and_leader(server, state, Error.NONE if is_unknown else error, epoch, leader)
     if not taken.goes_on or taken.step.state.role != VoterRole.FOLLOWER:
         return taken.step
-    return Step(taken.step.state, (*taken.step.effects, fetch_timer(server)))
+    after = taken.step.state._replace(has_reported=not taken.step.state.voters_in_log)
+    return Step(after, (*taken.step.effects, fetch_timer(server)))
 
 
 # ---- a replica that sees to its vote itself
@@ -214,8 +267,7 @@ def _changed(server: QuorumServer, state: QuorumReplica[LogT], voters: VoterSet)
     written = write_voters(state, voters)
     offset = written.state.voter_sets[-1].offset
     waiting = written.state._replace(change=written.state.change._replace(offset=offset))
-    counted = flush_and_count(server, waiting)
-    return Step(counted.state, (*written.effects, *counted.effects))
+    return _written(server, Step(waiting, written.effects))
 
 
 def _ended(state: QuorumReplica[LogT], error: Error) -> QuorumStep[LogT]:

@@ -117,6 +117,8 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     - of one that has resigned: voters that have not acknowledged it, and who is to follow, in this order;
     - of a leader: the change of voters that is asked for, `NO_CHANGE` if none is;
     - `voters_in_log`: the voter sets are in the log, and may be changed (`kraft.version` 1);
+    - of a leader before that: `reported`, the voters with their directories, as they have reported them to it;
+    - of a follower before that: its leader has taken its report, `has_reported`;
     - `snapshot`: that with which the log begins, `NO_SNAPSHOT` if it begins with its first record.
     """
 
@@ -137,6 +139,8 @@ class QuorumReplica(NamedTuple, Generic[LogT]):
     snapshot: SnapshotId = NO_SNAPSHOT
     change: VoterChange = NO_CHANGE
     voters_in_log: bool = False
+    reported: VoterSet = frozenset()
+    has_reported: bool = False
 
 
 def own_key(server: QuorumServer, state: QuorumReplica[LogT]) -> ReplicaKey:

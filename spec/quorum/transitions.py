@@ -50,6 +50,9 @@ LEADER_CHANGE = Batch(1)
 VOTERS = Batch(1)
 """A record of the voters. A model does not look into it. Kafka: `VotersRecord`."""
 
+VERSION_AND_VOTERS = Batch(2)
+"""The version of KRaft, and the voters, in one batch: an upgrade. Kafka: `KRaftVersionRecord`, `VotersRecord`."""
+
 LEADER_CHANGE_AND_VOTERS = Batch(3)
 """The first record of an epoch, the version of KRaft, and the voters, as the first leader writes them: in one batch, so that
 no replica has the one without the others. Kafka: `LeaderChangeMessage`, `KRaftVersionRecord`, `VotersRecord`.
@@ -92,6 +95,8 @@ def in_role(state: QuorumReplica[LogT], role: VoterRole, election: ElectionState
         unacknowledged=frozenset(),
         successors=(),
         change=NO_CHANGE,
+        reported=frozenset(),
+        has_reported=False,
     )
 
 
@@ -200,6 +205,7 @@ def become_leader(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumSte
         high_watermark=server.protocol.first_high_watermark(state.high_watermark),
         local=state.local._replace(log=log.open_epoch(epoch).append((first.in_epoch(epoch),))),
         voter_sets=(*state.voter_sets, *found),
+        reported=frozenset() if state.voters_in_log else frozenset({own_key(server, state)}),
     )
     voters, granted = ids_of(state.tally.voters), state.tally.granted
     appended = LeaderChangeAppended(log.end_offset, epoch, voters, granted, first_voters)
@@ -213,15 +219,18 @@ def _last_offset(base_offset: Offset, batch: Batch) -> Offset:
 
 
 def write_voters(state: QuorumReplica[LogT], voters: VoterSet) -> QuorumStep[LogT]:
-    """The leader with a record of voters at the end of its log: they count at once, committed or not.
+    """The leader with a record of voters at the end of its log: they count at once, committed or not. If the log has no
+    such record yet, `kraft.version` is 1 from now on.
 
-    **Kafka:** `LeaderState.appendVotersRecord`, `KRaftControlRecordStateMachine.updateState`.
+    **Kafka:** `LeaderState.appendVotersRecord`, `maybeAppendUpgradedKRaftVersion`,
+    `KRaftControlRecordStateMachine.updateState`.
     """
-    log, epoch = state.local.log, state.election.epoch
-    entry = VoterSetEntry(_last_offset(log.end_offset, VOTERS), voters)
-    local = state.local._replace(log=log.append((VOTERS.in_epoch(epoch),)))
-    after = state._replace(local=local, voter_sets=(*state.voter_sets, entry))
-    return Step(after, (VotersAppended(log.end_offset, epoch, voters),))
+    log, epoch, upgrades = state.local.log, state.election.epoch, not state.voters_in_log
+    batch = VERSION_AND_VOTERS if upgrades else VOTERS
+    entry = VoterSetEntry(_last_offset(log.end_offset, batch), voters)
+    local = state.local._replace(log=log.append((batch.in_epoch(epoch),)))
+    after = state._replace(local=local, voter_sets=(*state.voter_sets, entry), voters_in_log=True)
+    return Step(after, (VotersAppended(log.end_offset, epoch, voters, upgrades),))
 
 
 def become_resigned(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:

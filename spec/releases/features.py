@@ -58,12 +58,13 @@ def features_supported(name: str) -> tuple[FeatureRange, ...]:
     others = (
         FeatureRange(ELIGIBLE_LEADER_REPLICAS, 0, own.highest_eligible),
         FeatureRange(TRANSACTION_VERSION, 0, own.transactions),
+        kraft_versions(name),
     )
     return (version, *(one for one in others if one.highest))
 
 
 def kraft_versions(name: str) -> FeatureRange:
-    """The levels of `kraft.version` that a controller of a release works with: with 1 the voters are in the log (KIP-853).
+    """The levels of `kraft.version` that a node of a release works with: with 1 the voters are in the log (KIP-853).
 
     **Kafka:** `KRaftVersion`, since 3.9.
     """

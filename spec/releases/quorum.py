@@ -40,6 +40,8 @@ QUORUM_2_8 = QuorumProtocol(
     sets_after_cut=voters.sets_below,
     resigns_when_removed=voters.resigns_if_still_asked,
     stops_for_acknowledgement=voters.stops_for_acknowledgement,
+    takes_reports=False,
+    may_upgrade=voters.never_upgrades,
     joins=voters.never_joins,
     stands_until_removed=False,
     stops_if_said_to_lead=True,
@@ -62,8 +64,15 @@ QUORUM_4_0 = replace(
 )
 """4.0: a replica asks before it stands for election (KIP-996), and a follower remembers its vote."""
 
-QUORUM_4_1 = replace(QUORUM_4_0, name="4.1", takes_records=take_up_to_epoch)
-"""4.1, 3.9.1 and 4.0.1: a follower appends nothing of a later epoch than its own (KAFKA-18723)."""
+QUORUM_4_1 = replace(
+    QUORUM_4_0,
+    name="4.1",
+    takes_records=take_up_to_epoch,
+    takes_reports=True,
+    may_upgrade=voters.upgrades_when_all_have_reported,
+)
+"""4.1: a follower appends nothing of a later epoch than its own (KAFKA-18723, also in 3.9.1 and 4.0.1), and `kraft.version`
+may be raised from 0 to 1 (KAFKA-16538)."""
 
 QUORUM_4_2 = replace(QUORUM_4_1, name="4.2", needs_begin=epochs.needs_begin_when_silent, joins=voters.joins_if_told)
 """4.2 to 4.4: a leader says that it leads to those that do not fetch, and a controller may ask for its vote itself."""

@@ -6,7 +6,7 @@ from kspec.impl.metadata.voters import Endpoint, KnownVoters, VotersFound
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.messages.quorum.voters import VoterSetEntry, VoterSets
 from kspec.spec.quorum.replica import QuorumReplica
-from kspec.spec.quorum.rules.voters import fixed_voters
+from kspec.spec.quorum.rules.voters import fixed_voters, sets_after_snapshot
 from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Offset, ReplicaKey
 
 
@@ -20,19 +20,25 @@ class KnownVoterSets:
         self.configured = configured
         self.added: KnownVoters = {}
         """The voter that is to be added, or is reached elsewhere, and where."""
+        self._reported: dict[BrokerId, tuple[ReplicaKey, tuple[Endpoint, ...]]] = {}
+        """The last reports of voters, before the log has them."""
         self._told: dict[Offset, KnownVoters] = {}
         """The voters of each record, by its offset."""
         self._leaders: dict[int, Endpoint] = {}
         """The addresses of leaders, as they were told last."""
 
-    def begin(self, found: Iterable[VotersFound]) -> tuple[VoterSets, bool]:
-        """The voter sets of a log that has these records, and whether they are those of the log."""
+    def begin(self, found: Iterable[VotersFound], snapshot_end: Offset) -> tuple[VoterSets, bool]:
+        """The voter sets of a log that has these records, and whether they are those of the log.
+
+        Before the first record of voters in a log, unless that is in a snapshot, are those of settings: it may be cut.
+        """
         self._told = {one.offset: one.voters for one in found}
-        if not self._told and self.configured:
-            return fixed_voters(frozenset(map(ReplicaKey, self.configured))), False
-        if not self._told:
+        if not self._told and not self.configured:
             self._told = {UNKNOWN_OFFSET: {}}
-        return tuple(VoterSetEntry(offset, frozenset(voters)) for offset, voters in self._told.items()), True
+        sets = tuple(VoterSetEntry(offset, frozenset(voters)) for offset, voters in self._told.items())
+        if self.configured and UNKNOWN_OFFSET not in self._told:
+            sets = sets_after_snapshot((*fixed_voters(frozenset(map(ReplicaKey, self.configured))), *sets), snapshot_end)
+        return sets, bool(self._told)
 
     def of(self, state: QuorumReplica[EpochLog]) -> KnownVoters:
         """The voters of a replica, by the last record of them in its log, and where each is reached."""
@@ -47,6 +53,10 @@ class KnownVoterSets:
         known = (*self.of(state).items(), *self.added.items())
         return next((at[0] for voter, at in known if voter.id == node and at), self._leaders.get(node))
 
+    def report(self, voter: ReplicaKey, endpoints: tuple[Endpoint, ...]) -> None:
+        """A voter of the settings says which directory it has, and where it is reached."""
+        self._reported[voter.id] = voter, endpoints
+
     def hear_of(self, leader: int, at: Endpoint) -> None:
         """Somebody says where a leader is reached: a replica that is no voter may not know it from its log."""
         self._leaders[leader] = at
@@ -58,6 +68,6 @@ class KnownVoterSets:
     def write(self, state: QuorumReplica[EpochLog]) -> KnownVoters:
         """The voters of the record that a leader has just written, with their addresses."""
         before, written = state.voter_sets[-2:]
-        known = {**self._told[before.offset], **self.added}
+        known = {**self._told.get(before.offset, {}), **dict(self._reported.values()), **self.added}
         self._told[written.offset] = {voter: known[voter] for voter in written.voters}
         return self._told[written.offset]

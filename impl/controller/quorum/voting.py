@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from kspec.impl.broker.calls import Ask, ChannelKey, Effect, EndOnError
 from kspec.impl.broker.timers import Timer, Timers
@@ -23,7 +23,6 @@ from kspec.impl.metadata.log import MetadataLog
 from kspec.impl.metadata.snapshots import voters_of_snapshot
 from kspec.impl.metadata.voters import RECONFIGURABLE, Endpoint, KnownVoters, VotersFound
 from kspec.impl.storage import StorageError
-from kspec.impl.wire.quorum import by_ids
 from kspec.impl.wire.values import Message
 from kspec.spec.log.batch import Batch, Batches
 from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
@@ -59,6 +58,7 @@ from kspec.spec.quorum.reconfiguration import (
     handle_update_voter,
     join_of,
     update_of,
+    upgrade_voters,
 )
 from kspec.spec.quorum.replica import NO_CHANGE, ElectionState, QuorumReplica, QuorumServer, own_key
 from kspec.spec.quorum.requests import QuorumRequest, asks_anybody, begin_period_ms, requests_of
@@ -81,7 +81,6 @@ from kspec.spec.values import (
 LOG = logging.getLogger("kspec.controller")
 
 NOT_WRITTEN, HALTED = "the metadata log cannot be written", "the quorum has come to what its protocol excludes"
-AnyRequest = TypeVar("AnyRequest", bound=QuorumRequest)
 
 
 class MetadataVoter:
@@ -159,7 +158,7 @@ class MetadataVoter:
 
     @property
     def key(self) -> ReplicaKey:
-        """This replica. With `kraft.version` 0 it has no directory."""
+        """This replica."""
         return own_key(self.server, self.state)
 
     @property
@@ -180,11 +179,10 @@ class MetadataVoter:
 
     def start(self, now: Instant) -> list[Effect]:
         """Begin with what is on the disk; the only voter leads at once. Raises: `StorageError`, if that is damaged."""
-        sets, in_log = self.known.begin(self.log.voters_found())
+        sets, in_log = self.known.begin(self.log.voters_found(), self.log.snapshot.end_offset)
         election = self.log.election()
         self._kept = election
-        directory = self.directory if in_log else NO_DIRECTORY
-        log, given = self.log.log, (election, directory, sets, self.log.snapshot, in_log)
+        log, given = self.log.log, (election, self.directory, sets, self.log.snapshot, in_log)
         begin = start  # it reads a log, and no state
         step = begin(self.server, log, *given)
         if self.note is not None:
@@ -193,11 +191,7 @@ class MetadataVoter:
 
     def asked(self, request: QuorumRequest, now: Instant, answer: Callable[[QuorumAnswer], list[Effect]]) -> list[Effect]:
         """Handle a request; `answer` says what its answer is a reason for."""
-        return self._take(handle_request, now, self.named(request), now.monotonic, answer=answer)
-
-    def named(self, request: AnyRequest) -> AnyRequest:
-        """A request that names replicas as the voters of this log are named."""
-        return request if self.state.voters_in_log else by_ids(request)
+        return self._take(handle_request, now, request, now.monotonic, answer=answer)
 
     def add_voter(
         self, request: AddVoterRequest, endpoints: tuple[Endpoint, ...], now: Instant, ended: ChangeEnded
@@ -208,12 +202,19 @@ class MetadataVoter:
         return self._change(handle_add_voter, request, now, ended)
 
     def update_voter(
-        self, voter: ReplicaKey, endpoints: tuple[Endpoint, ...], now: Instant, ended: ChangeEnded
+        self, request: UpdateVoterRequest, endpoints: tuple[Endpoint, ...], now: Instant, ended: ChangeEnded
     ) -> list[Effect]:
-        """Write that a voter is reached elsewhere; `ended` gets the error, or none."""
-        if self.state.change == NO_CHANGE:
-            self.known.added = {voter: endpoints}
-        return self._change(handle_update_voter, UpdateVoterRequest(voter), now, ended)
+        """Write where a voter is reached, or note it with `kraft.version` 0; `ended` gets the error, or none."""
+        if not self.state.voters_in_log:
+            self.known.report(request.voter, endpoints)
+        elif self.state.change == NO_CHANGE:
+            self.known.added = {request.voter: endpoints}
+        return self._change(handle_update_voter, request, now, ended)
+
+    def upgrade(self, now: Instant) -> list[Effect]:
+        """Write the voters into the log, which raises `kraft.version` to 1."""
+        self.known.added = {self.key: self.own}
+        return self._take(upgrade_voters, now, now.monotonic)
 
     def remove_voter(self, voter: ReplicaKey, now: Instant, ended: ChangeEnded) -> list[Effect]:
         """Begin to remove a voter; `ended` gets the error, or none, when it is done."""
@@ -330,8 +331,8 @@ class MetadataVoter:
                     self._under_way.clear()
                 case StartTimer(timer, ms, spread_ms):
                     self._start_timer(timer, now.after(ms + (self._random.randrange(spread_ms) if spread_ms else 0)))
-                case VotersAppended(base_offset, epoch):
-                    self.log.append_voters(base_offset, epoch, self.known.write(step.state), now)
+                case VotersAppended():
+                    self.log.append_voters(effect, self.known.write(step.state), now)
                     self._listener.voters_written(self.log.end_offset)
                 case VersionsWanted(voter):
                     effects.append(self._changes.ask_for_versions(lambda: self.state, voter, level_of(self.kraft_version)))
@@ -368,9 +369,8 @@ class MetadataVoter:
         """Tell the controller what has changed, and send what is to be sent."""
         effects: list[Effect] = []
         state = self.state
-        if state.voters_in_log:
-            self.log.voters = self.voters
-            self._compare_own_place(now)
+        self.log.voters = self.voters if state.voters_in_log else {}
+        self._compare_own_place(now)
         if self._steps == 1:  # what a step within this one is a reason for comes after the answers of this one
             effects += self._changes.forget(state, self.timers, Error.NOT_LEADER_OR_FOLLOWER)
         if state.role != before.role or state.election.epoch != before.election.epoch:
@@ -428,12 +428,12 @@ class MetadataVoter:
 
     def _compare_own_place(self, now: Instant) -> None:
         """Compare where this controller is reached with what the log says, and tell the leader in a while if they differ."""
-        has_moved = is_elsewhere(self.own, self.voters.get(self.key))
+        has_moved = self.state.voters_in_log and is_elsewhere(self.own, self.voters.get(self.key))
         if has_moved != self.server.has_moved:
             self.server = replace(self.server, has_moved=has_moved)
         if has_moved and not self.leads:
             self.known.added = {self.key: self.own}
-        if (has_moved and not self.leads) or join_of(self.server, self.state) is not None:
+        if (update_of(self.server, self.state) or join_of(self.server, self.state)) is not None:
             self._moves.tell_later(self.timers, now, self.server.settings.fetch_timeout_ms, self._ask_for_itself)
 
     def _ask_for_itself(self, now: Instant) -> list[Effect]:

@@ -10,7 +10,13 @@ from kspec.impl.wire.apis import UNCLEAN_ELECTION
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.brokers import handle_unregister_broker
 from kspec.spec.controller.partitions import handle_alter_partition_reassignments, handle_elect_leaders
-from kspec.spec.controller.rules.features import FeatureChange, FeatureLevel, FeatureRange, check_feature_change
+from kspec.spec.controller.rules.features import (
+    KRAFT_VERSION,
+    FeatureChange,
+    FeatureLevel,
+    FeatureRange,
+    check_feature_change,
+)
 from kspec.spec.controller.rules.partition_change import is_reassigning
 from kspec.spec.controller.rules.reassignment import check_replication_factor
 from kspec.spec.controller.topics.names import check_metadata_partition
@@ -156,13 +162,10 @@ def list_partition_reassignments(core: AdministeredNode, call: Call, now: Instan
 
 
 def feature_fields(
-    supported: Iterable[FeatureRange], image: ClusterImage, version: int, more: Iterable[FeatureLevel] = ()
+    supported: Iterable[FeatureRange], image: ClusterImage, version: int, kraft_version: int
 ) -> dict[str, object]:
-    """The fields of an answer to ApiVersions. **Kafka:** `ApiVersionsResponse.Builder`.
-
-    `more`: levels that are in force, and in no record of features.
-    """
-    levels = [*image.features.items(), *((one.name, one.level) for one in more)]
+    """The fields of an answer to ApiVersions. **Kafka:** `ApiVersionsResponse.Builder`, `KRaftMetadataCache.features`."""
+    levels = [*image.features.items(), *([(KRAFT_VERSION, kraft_version)] if kraft_version else [])]
     return {
         "supported_features": [
             Message(name=one.name, min_version=one.lowest, max_version=one.highest)
@@ -177,24 +180,33 @@ def feature_fields(
 
 
 def update_features(core: AdministeredNode, call: Call, now: Instant) -> list[Effect]:
-    """Change levels of features: all that are asked for, or none. **Kafka:** `FeatureControlManager.updateFeatures`."""
+    """Change levels of features: all that are asked for, or none. **Kafka:** `FeatureControlManager.updateFeatures`, which
+    has raised `kraft.version` by the time that a feature named after it is refused.
+    """
     asked = call.message
-    known = core.image.features
+    known = core.image.features | {KRAFT_VERSION: core.kraft_version}
     finalized = tuple(FeatureLevel(name, level) for name, level in sorted(known.items()))
     records: list[MetadataRecord] = []
-    errors: list[tuple[str, Error]] = []
+    upgrades = False
     for one in asked.feature_updates:
         level = FeatureLevel(one.feature, one.max_version_level)
         error = check_feature_change(finalized, core.features_of_nodes, level, _change(one, call.version))
-        errors.append((one.feature, error))
-        if error == Error.NONE and known.get(level.name, 0) != level.level:
+        is_new, said = error == Error.NONE and known.get(level.name, 0) != level.level, error.name
+        if is_new and level.name == KRAFT_VERSION:
+            upgrades, error = True, core.check_upgrade()
+            said = f"{error.name}: {core.missing_reports()}"
+        elif is_new:
             records += feature_records(core, [level])
-    refused = next((error for _, error in errors if error != Error.NONE), Error.NONE)
-    kept = () if asked.validate_only or refused != Error.NONE else tuple(records)
-    fields = {"error_code": refused.value, "error_message": None if refused == Error.NONE else refused.name}
-    if call.version <= LAST_WITH_RESULTS and refused == Error.NONE:
-        fields["results"] = [Message(feature=name, error_code=0, error_message=None) for name, _ in errors]
-    return [*core.change_metadata(core.deciding.add(kept)), call.respond(**fields)]
+        if error != Error.NONE:
+            return [call.respond(error_code=error.value, error_message=said)]
+    fields: dict[str, object] = {"error_code": 0, "error_message": None}
+    if call.version <= LAST_WITH_RESULTS:
+        names = [one.feature for one in asked.feature_updates]
+        fields["results"] = [Message(feature=name, error_code=0, error_message=None) for name in names]
+    if asked.validate_only:
+        return [call.respond(**fields)]
+    upgraded = core.upgrade_voters(now) if upgrades else []
+    return [*upgraded, *core.change_metadata(core.deciding.add(tuple(records))), call.respond(**fields)]
 
 
 def _change(one: Message, version: int) -> FeatureChange:

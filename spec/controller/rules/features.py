@@ -20,6 +20,10 @@ KRAFT_VERSION = "kraft.version"
 """Kafka: `KRaftVersion.FEATURE_NAME`. Its level is no record of features: the quorum has it beside its voters."""
 
 
+NEVER_DOWN = (METADATA_VERSION, KRAFT_VERSION)
+"""Features whose level never goes down."""
+
+
 class FeatureLevel(NamedTuple):
     """The level of a feature that is in force; 0, or no level, switches it off. Kafka: `FeatureLevelRecord`."""
 
@@ -81,7 +85,8 @@ def check_feature_change(
 ) -> Error:
     """Whether a level may be changed: every node can work with it, and going down is asked for as such.
 
-    `nodes`: what each node of the cluster can work with, the controller first. `metadata.version` never goes down.
+    `nodes`: what each node of the cluster can work with, the controller first. `metadata.version` never goes down, nor does
+    `kraft.version`; whether that may go up, the quorum says (`spec.quorum.reconfiguration.check_upgrade`).
 
     Errors: `INVALID_UPDATE_VERSION`.
 
@@ -92,7 +97,6 @@ def check_feature_change(
     down = wanted.level < before
     known = any(one.name == wanted.name for one in nodes[0])
     possible = known and all(supports(ranges, wanted) for ranges in nodes)
-    allowed = (
-        wanted.name != METADATA_VERSION and change != FeatureChange.UPGRADE if down else change == FeatureChange.UPGRADE
-    )
+    goes_down = wanted.name not in NEVER_DOWN and change != FeatureChange.UPGRADE
+    allowed = goes_down if down else change == FeatureChange.UPGRADE
     return Error.NONE if possible and (allowed or wanted.level == before) else Error.INVALID_UPDATE_VERSION

@@ -25,11 +25,14 @@ class RemoveVoterRequest:
 
 @dataclass(frozen=True, slots=True)
 class UpdateVoterRequest:
-    """A voter is reached elsewhere, or supports other versions. Kafka: `UpdateRaftVoterRequestData`. **Leaves out:** where,
-    and which.
+    """A voter is reached elsewhere; or, with `kraft.version` 0, it reports its directory. Kafka:
+    `UpdateRaftVoterRequestData`. **Leaves out:** where it is reached.
+
+    `may_upgrade`: it works with `kraft.version` 1.
     """
 
     voter: ReplicaKey
+    may_upgrade: bool = True
 
 
 @dataclass(frozen=True, slots=True)

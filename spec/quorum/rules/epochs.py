@@ -2,6 +2,7 @@
 
 from enum import Enum
 
+from kspec.spec.quorum.rules.voters import matches
 from kspec.spec.values import NO_LEADER, NO_REPLICA, BrokerId, Epoch, ReplicaKey, next_epoch
 
 
@@ -54,11 +55,11 @@ def resigned_if_it_led(leader: BrokerId, voted: ReplicaKey, own: ReplicaKey) -> 
     The records that it had not yet written through may be gone, and two records would have one offset and epoch
     (KAFKA-10527). `FOLLOWER` stands for the replica that knows another leader.
 
-    **Kafka:** `QuorumState.initialize`.
+    **Kafka:** `QuorumState.initialize`, `ElectionState.isVotedCandidate`.
     """
     if leader == own.id:
         return VoterRole.RESIGNED
-    if voted == own:
+    if matches(voted, own):
         return VoterRole.CANDIDATE
     return VoterRole.FOLLOWER
 

@@ -106,6 +106,35 @@ def takes_any_acknowledgement(is_voter: bool) -> bool:
     return False
 
 
+def with_report(reported: VoterSet, voter: ReplicaKey, may_upgrade: bool) -> VoterSet:
+    """The voters that have reported their directories, after one more report, which takes the place of an earlier one.
+
+    One that does not work with `kraft.version` 1 counts as if it had not reported.
+
+    **Kafka:** `VoterSet.updateVoterIgnoringDirectoryId`, `supportsVersion`.
+    """
+    others = frozenset(one for one in reported if one.id != voter.id)
+    return others | {voter} if may_upgrade else others
+
+
+def never_upgrades(voters: VoterSet, reported: VoterSet) -> bool:
+    """The voters of `kraft.version` 0 stay those of the settings. **Kafka:** up to 4.0."""
+    return False
+
+
+def upgrades_when_all_have_reported(voters: VoterSet, reported: VoterSet) -> bool:
+    """Whether the voters of `kraft.version` 0 may be written into the log, with their directories: once all are known.
+
+    **Kafka:** `LeaderState.maybeAppendUpgradedKRaftVersion` (KAFKA-16538, since 4.1).
+    """
+    return ids_of(reported) == ids_of(voters)
+
+
+def are_in_log(voters: VoterSet) -> bool:
+    """Whether voters are those of a log: with `kraft.version` 0 nobody knows their directories."""
+    return all(voter.directory != NO_DIRECTORY for voter in voters)
+
+
 def never_joins(is_told: bool) -> bool:
     """Nobody asks for its vote itself: an operator does. **Kafka:** up to 4.1."""
     return False

@@ -12,7 +12,12 @@ from kspec.impl.wire.writing import write_message
 CLUSTER_ID = "a3NwZWMtY29uZm9ybWFuY2"
 METADATA_TOPIC = bytes(15) + b"\1"
 KEYS = {api.name: api for api in CONTROLLER_APIS.values()}
-FEATURES = (("metadata.version", 7, 33), ("eligible.leader.replicas.version", 0, 1), ("transaction.version", 0, 2))
+FEATURES = (
+    ("metadata.version", 7, 33),
+    ("eligible.leader.replicas.version", 0, 1),
+    ("transaction.version", 0, 2),
+    ("kraft.version", 0, 1),
+)
 
 
 class Moves(ABC):

@@ -26,7 +26,7 @@ from kspec.spec.quorum.starting import start
 from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.releases.quorum import QUORUM_RELEASES
 from kspec.spec.step import Reply, Send
-from kspec.spec.values import BrokerId, DirectoryId, MonotonicMs, Offset, Record, ReplicaKey
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, DirectoryId, MonotonicMs, Offset, Record, ReplicaKey
 
 (NEWEST,) = (release for release in QUORUM_RELEASES if release.name == "4.2")
 NOW = MonotonicMs(1_000_000)
@@ -90,6 +90,8 @@ class VoterQuorum:
         self.sets: VoterSets = fixed_voters(voters)
         self.states: dict[BrokerId, QuorumReplica[RecordLog]] = {}
         self.disks = {one: VoterDisk() for one in ids}
+        self.directories: dict[BrokerId, DirectoryId] = {}
+        """The directories of servers whose disk is not their first."""
         self.committed: dict[BrokerId, list[Offset]] = {one: [] for one in ids}
         for one in self.servers:
             self.restart(one)
@@ -103,9 +105,17 @@ class VoterQuorum:
         log = log._replace(opened_epoch=EMPTY_LOG.opened_epoch)
         election = self.disks[one].election
         found = self.states[one].voter_sets if one in self.states else self.sets
-        sets = sets_below(found, log.end_offset) if self.voters_in_log else found
-        server, directory, in_log = self.servers[one], directory_of(one), self.voters_in_log
-        return self.take(one, start(server, log, election, directory, sets, voters_in_log=in_log))
+        sets = sets_below(found, log.end_offset)
+        in_log = self.voters_in_log or sets[-1].offset != UNKNOWN_OFFSET
+        directory = self.directories.get(one, directory_of(one))
+        return self.take(one, start(self.servers[one], log, election, directory, sets, voters_in_log=in_log))
+
+    def wipe(self, one: BrokerId) -> None:
+        """Start a server with another disk, which is empty."""
+        del self.states[one]
+        self.disks[one] = VoterDisk()
+        self.directories[one] = directory_of(one, life=2)
+        self.restart(one)
 
     def take(self, one: BrokerId, step: QuorumStep[RecordLog]) -> list[IllegalState]:
         """Carry out a step; the reasons for which the server stops."""
