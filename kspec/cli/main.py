@@ -39,6 +39,7 @@ COMMANDS = {
     "consumer-groups": "broker.groups.command",
     "transactions": "broker.transactions.command",
     "metadata-quorum": "broker.quorum.command",
+    "features": "broker.quorum.features",
     "configs": "broker.topics",
     "get-offsets": "broker.topics",
     "delete-records": "broker.topics",

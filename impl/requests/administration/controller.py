@@ -191,14 +191,15 @@ def update_features(core: AdministeredNode, call: Call, now: Instant) -> list[Ef
     for one in asked.feature_updates:
         level = FeatureLevel(one.feature, one.max_version_level)
         error = check_feature_change(finalized, core.features_of_nodes, level, _change(one, call.version))
-        is_new, said = error == Error.NONE and known.get(level.name, 0) != level.level, error.name
+        is_new = error == Error.NONE and known.get(level.name, 0) != level.level
+        said = f"not every node supports {level.name}={level.level}, or it would go the wrong way"
         if is_new and level.name == KRAFT_VERSION:
             upgrades, error = True, core.check_upgrade()
-            said = f"{error.name}: {core.missing_reports()}"
+            said = core.missing_reports()
         elif is_new:
             records += feature_records(core, [level])
         if error != Error.NONE:
-            return [call.respond(error_code=error.value, error_message=said)]
+            return [call.respond(error_code=error.value, error_message=f"{error.name}: no feature is changed: {said}")]
     fields: dict[str, object] = {"error_code": 0, "error_message": None}
     if call.version <= LAST_WITH_RESULTS:
         names = [one.feature for one in asked.feature_updates]

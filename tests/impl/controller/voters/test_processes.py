@@ -23,10 +23,13 @@ DIRECTORIES = {101: "AAAAAAAAAAAAAAAAAAABkQ", 102: "AAAAAAAAAAAAAAAAAAABkg", 103
 
 
 class Nodes:
-    """Four controllers, of which three vote at first, and a broker that knows where to ask for them."""
+    """Four controllers, of which three vote at first, and a broker that knows where to ask for them.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    `by_settings`: the three are named by settings (`kraft.version` 0), the fourth and the broker find them.
+    """
+
+    def __init__(self, folder: Path, by_settings: bool = False) -> None:
+        self.folder, self.by_settings = folder, by_settings
         first = free_ports(5)
         self.ports = {node: first + place for place, node in enumerate((BROKER, *FIRST, LATE))}
         self.processes: dict[int, subprocess.Popen[str]] = {}
@@ -36,6 +39,7 @@ class Nodes:
         for node in self.ports:
             self._write_settings(node)
             flags = ["-I", voters] if node in FIRST else ["-N"] if node == LATE else []
+            flags = [] if by_settings and node in FIRST else flags
             done = kspec("storage", "format", "-c", str(self.file(node)), "-t", CLUSTER_ID, *flags)
             assert done.returncode == 0, done.stderr
 
@@ -52,12 +56,26 @@ class Nodes:
             f"log.dirs={self.folder / str(node)}",
             f"listeners={name}://127.0.0.1:{self.ports[node]}",
             "controller.listener.names=CONTROLLER",
-            f"controller.quorum.bootstrap.servers={self.servers}",
+            self._voters() if self.by_settings and node in FIRST else f"controller.quorum.bootstrap.servers={self.servers}",
             "controller.quorum.fetch.timeout.ms=1000",
             "controller.quorum.election.timeout.ms=500",
             "metadata.log.max.record.bytes.between.snapshots=3000",
         )
         self.file(node).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def _voters(self) -> str:
+        return "controller.quorum.voters=" + ",".join(f"{one}@127.0.0.1:{self.ports[one]}" for one in FIRST)
+
+    def features(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """`kspec features`, by the broker."""
+        return kspec("features", "--bootstrap-server", f"127.0.0.1:{self.ports[BROKER]}", *arguments)
+
+    def level(self) -> str:
+        """The level of `kraft.version` that the broker knows."""
+        done = self.features("describe")
+        assert done.returncode == 0, done.stderr
+        (line,) = [one for one in done.stdout.splitlines() if one.startswith("Feature: kraft.version\t")]
+        return dict(part.split(": ", 1) for part in line.split("\t"))["FinalizedVersionLevel"]
 
     def start(self, node: int) -> None:
         """Start a node, and wait until it serves."""
@@ -105,9 +123,9 @@ class Nodes:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Nodes]:
+def running(folder: Path, by_settings: bool = False) -> Iterator[Nodes]:
     """All of them, until the end; then each step of a rule is run through `spec` once more."""
-    nodes = Nodes(folder)
+    nodes = Nodes(folder, by_settings)
     try:
         for node in (*FIRST, BROKER):
             nodes.start(node)
@@ -187,3 +205,40 @@ def test_one_that_is_killed_amid_a_change_has_it_or_has_it_not(tmp_path: Path) -
             if asked.returncode == 0 and said:
                 assert after != before
             assert nodes.topics() == [f"t{one}" for one in range(number + 1)]
+
+
+def test_voters_of_settings_are_raised_into_the_log_and_then_change(tmp_path: Path) -> None:
+    with running(tmp_path, by_settings=True) as nodes:
+        nodes.create("before")
+        assert (nodes.level(), nodes.voters()) == ("0", list(FIRST))
+        nodes.start(LATE)
+        until(lambda: f'"id": {LATE}' in nodes.status()["CurrentObservers"])
+        add = ("--command-config", str(nodes.file(LATE)), "add-controller")
+        early = nodes.quorum(*add)
+        assert (early.returncode, "UNSUPPORTED_VERSION" in early.stderr) == (1, True), early.stderr
+        wanted = ("upgrade", "--feature", "kraft.version=1")
+        until(lambda: nodes.features(*wanted, "--dry-run").returncode == 0)
+        assert nodes.features(*wanted, "--dry-run").stdout == "kraft.version can be upgraded to 1.\n"
+        both = nodes.features(*wanted, "--feature", "transaction.version=9")
+        assert (both.returncode, "2 out of 2 operation(s) failed" in both.stderr) == (1, True), both
+        assert nodes.level() == "0"
+        done = nodes.features(*wanted)
+        assert done.stdout == "kraft.version was upgraded to 1.\n", done
+        until(lambda: nodes.level() == "1")
+        down = nodes.features("downgrade", "--feature", "kraft.version=0", "--unsafe")
+        said = "Could not downgrade kraft.version to 0. INVALID_UPDATE_VERSION"
+        assert (down.returncode, said in down.stdout) == (1, True), down
+            1,
+            True,
+        )
+        until(lambda: nodes.quorum(*add).returncode == 0)
+        assert nodes.voters() == [*FIRST, LATE]
+        leader = int(nodes.status()["LeaderId"])
+        nodes.end(leader)
+        nodes.create("without-the-leader")
+        nodes.start(leader)
+        nodes.end(BROKER)
+        nodes.start(BROKER)
+        until(lambda: nodes.level() == "1")
+        assert nodes.voters() == [*FIRST, LATE]
+        assert nodes.topics() == ["before", "without-the-leader"]
