@@ -16,10 +16,12 @@ def build(name: str, parameters: dict[str, Any]) -> Model:
     from kspec.model_check.models.quorum.exchanges import add_exchanges
     from kspec.model_check.models.quorum.liveness import add_liveness
     from kspec.model_check.models.quorum.properties import add_properties
+    from kspec.model_check.models.quorum.upgrades import add_upgrades
 
     board = Board(name, parameters)
     add_exchanges(board)
     add_disturbances(board)
+    add_upgrades(board)
     add_properties(board)
     add_liveness(board)
     return board.model

@@ -53,7 +53,17 @@ from kspec.spec.quorum.transitions import QuorumStep
 from kspec.spec.releases.mutants.quorum import QUORUM_MUTANTS
 from kspec.spec.releases.quorum import QUORUM_RELEASES
 from kspec.spec.step import Reply
-from kspec.spec.values import NO_DIRECTORY, NO_REPLICA, BrokerId, DirectoryId, MonotonicMs, Offset, Record, ReplicaKey
+from kspec.spec.values import (
+    NO_DIRECTORY,
+    NO_REPLICA,
+    UNKNOWN_OFFSET,
+    BrokerId,
+    DirectoryId,
+    MonotonicMs,
+    Offset,
+    Record,
+    ReplicaKey,
+)
 
 NOW = MonotonicMs(1_000_000)
 """The time of every action; whoever has fetched has done so long ago."""
@@ -69,6 +79,7 @@ BUDGETS = (
     "late_requests",
     "late_answers",
     "voter_changes",
+    "upgrades",
     "cuts",
     "strangers",
     "snapshots",
@@ -113,10 +124,12 @@ class Board:
         self.model.interchangeable = tuple(self.ids)
         settings = QuorumSettings(max_records=parameters["answer_size"] or NO_LIMIT)
         self.servers = {one: QuorumServer(protocol_of(parameters), settings, one) for one in self.ids}
-        first = NO_DIRECTORY if parameters["without_directories"] else directory_of(1)
+        is_by_settings = parameters["without_directories"] or parameters["upgrades"]
+        first = NO_DIRECTORY if is_by_settings else directory_of(1)
         voters = self.ids[: parameters["voters"] or len(self.ids)]
         self.voter_sets: VoterSets = fixed_voters(frozenset(ReplicaKey(one, first) for one in voters))
-        self.voters_in_log = bool(parameters["voter_changes"])
+        self.voters_in_log = bool(parameters["voter_changes"]) and not parameters["upgrades"]
+        """Whether the voters are in the log from the beginning on."""
         self.slots = self._slots()
 
     def _slots(self) -> Slots:
@@ -165,7 +178,8 @@ class Board:
         in_snapshot: tuple[Record, ...] = (),
     ) -> StepOutcome:
         """The server as it starts, from what is on its disk."""
-        step = start(self.servers[one], log, election, directory, voter_sets, snapshot, self.voters_in_log)
+        in_log = self.voters_in_log or voter_sets[-1].offset != UNKNOWN_OFFSET
+        step = start(self.servers[one], log, election, directory, voter_sets, snapshot, in_log)
         blank = QuorumReplica(step.state.local, voter_sets, directory, election)
         return self.taken(one, VoterServer(blank, flushed, in_snapshot=in_snapshot), step)
 

@@ -28,7 +28,7 @@ from kspec.spec.quorum.replica import NO_CHANGE, NO_ELECTION, own_key, voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.replication import FIRST_EPOCH
 from kspec.spec.quorum.rules.voters import sets_below
-from kspec.spec.quorum.transitions import LEADER_CHANGE, LEADER_CHANGE_AND_VOTERS, QuorumStep
+from kspec.spec.quorum.transitions import LEADER_CHANGE, LEADER_CHANGE_AND_VOTERS, VERSION_AND_VOTERS, QuorumStep
 from kspec.spec.step import Send, Step
 from kspec.spec.values import NO_EPOCH, NO_REPLICA, BrokerId, Error, Offset, Record, ReplicaKey, next_epoch
 
@@ -41,7 +41,8 @@ def add_disturbances(board: Board) -> None:
     first = LEADER_CHANGE_AND_VOTERS if board.voters_in_log else LEADER_CHANGE
     _add_cuts(board)
     of_leaders = first.record_count * parameters["max_epoch"]
-    longest = of_leaders + parameters["records"] + parameters["voter_changes"]
+    of_upgrades = VERSION_AND_VOTERS.record_count * parameters["upgrades"]
+    longest = of_leaders + of_upgrades + parameters["records"] + parameters["voter_changes"]
     for one in board.ids:
         _add_timeout(board, one)
         if parameters["records"]:
@@ -266,14 +267,15 @@ def _add_change_timeout(board: Board, one: BrokerId) -> None:
 # ---- stopping and starting
 
 
-def _on_disk(log: RecordLog, kept: Offset) -> RecordLog:
-    """The log that a server finds: an epoch without a record is not in it."""
-    return log.truncate_to(kept)._replace(opened_epoch=NO_EPOCH)
+def _on_disk(log: RecordLog, kept: Offset, snapshot: SnapshotId) -> RecordLog:
+    """The log that a server finds: an epoch without a record is not in it, but for that of a snapshot at its end."""
+    found = log.truncate_to(kept)._replace(opened_epoch=NO_EPOCH)
+    return found.open_epoch(snapshot.epoch) if snapshot.end_offset == found.end_offset else found
 
 
 def _again(board: Board, one: BrokerId, server: VoterServer, kept: Offset) -> StepOutcome:
     replica, flushed = server.replica, min(server.flushed, kept)
-    log, voter_sets = _on_disk(replica.local.log, kept), sets_below(replica.voter_sets, kept)
+    log, voter_sets = _on_disk(replica.local.log, kept, replica.snapshot), sets_below(replica.voter_sets, kept)
     snapshot, records = replica.snapshot, server.in_snapshot
     started = board.started(one, log, replica.directory, replica.election, flushed, voter_sets, snapshot, records)
     return started._replace(forgets=True)

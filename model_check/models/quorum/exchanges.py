@@ -17,7 +17,7 @@ from kspec.spec.quorum.requests import QuorumRequest, requests_of
 from kspec.spec.quorum.rules.snapshots import check_snapshot
 from kspec.spec.quorum.rules.voters import sets_below
 from kspec.spec.step import Send
-from kspec.spec.values import BrokerId, Error
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Error
 
 KINDS = ("PreVote", "Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "Fetch")
 """The names of the exchanges, which are those of Kafka's APIs."""
@@ -130,7 +130,8 @@ def _add_snapshot_fetch(board: Board, one: BrokerId, other: BrokerId) -> None:
         idle, wanted = asking._replace(wanted=NO_SNAPSHOT), asking.wanted
         if check_snapshot(leading.snapshot, wanted) != Error.NONE:
             return (StepOutcome(idle),)
-        voters = sets_below(leading.voter_sets, wanted.end_offset)[-1].voters if board.voters_in_log else frozenset()
+        last = sets_below(leading.voter_sets, wanted.end_offset)[-1]
+        voters = last.voters if board.voters_in_log or last.offset != UNKNOWN_OFFSET else frozenset()
         step = on_snapshot(board.servers[one], asking.replica, wanted, NOW, voters)
         if step.state is asking.replica:
             return (StepOutcome(idle),)

@@ -66,7 +66,7 @@ def add_properties(board: Board) -> None:
     )
     model.sometimes("RecordIsCommitted", [when(has_record, slots.committed)], claim("RecordIsCommitted", "quorum"))
     _add_those_of_serving_leaders(board)
-    if board.voters_in_log:
+    if board.voters_in_log or board.parameters["upgrades"]:
         voting = list(zip(board.servers.values(), servers, strict=True))
         model.always(
             "RemovedLeaderResigns",

@@ -26,6 +26,7 @@ PARAMETERS = (
     Parameter("servers", 3, "servers, ids 1 to N", minimum=1),
     Parameter("voters", 0, "how many of them vote at first, the others observe; 0: all", minimum=0),
     Parameter("voter_changes", 0, "how often a voter may be added or removed (kraft.version 1)", minimum=0),
+    Parameter("upgrades", 0, "how often kraft.version may be raised from 0 to 1, so that voters are in the log", minimum=0),
     Parameter("max_epoch", 2, "the last epoch that may begin", minimum=1),
     Parameter("records", 1, "how many records leaders append, but for the first one of an epoch", minimum=0),
     Parameter("answer_size", 0, "how many records an answer to a fetch has at most; 0: all", minimum=0),

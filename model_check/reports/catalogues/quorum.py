@@ -33,6 +33,7 @@ HUNTS: dict[str, tuple[dict[str, Any], str, int]] = {
     "changes-while-changing": ({**OLDER, "voter_changes": 2}, "CommittedOnNewestLeader", 9),
     "keeps-cut-voters": ({"records": 0, "voter_changes": 1}, "SameEpochSameRecords", 9),
     "late-answers-count": ({"late_answers": 1}, "NoIllegalState", 7),
+    "upgrades-unreported": ({"records": 0, "upgrades": 1}, "CommittedOnNewestLeader", 7),
     "snapshots-uncommitted": ({**OLDER, "snapshots": 1}, "CommittedOnNewestLeader", 9),
     "promises-while-following": (CUT_OFF, "NoNeedlessElection", 9),
     "stands-without-majority": (CUT_OFF, "NoNeedlessElection", 9),

@@ -1,7 +1,7 @@
 """Mutants of the quorum of controllers: one rule weakened, to show that the rule is needed."""
 
 from kspec.spec.broker.rules.divergence import count_every_fetch
-from kspec.spec.messages.quorum.voters import VoterSets
+from kspec.spec.messages.quorum.voters import VoterSet, VoterSets
 from kspec.spec.mutation import Mutant
 from kspec.spec.quorum.rules import epochs, votes
 from kspec.spec.quorum.rules.epochs import VoterRole
@@ -98,6 +98,11 @@ def keeps_cut_sets(voter_sets: VoterSets, end_offset: Offset) -> VoterSets:
     return voter_sets
 
 
+def upgrades_at_once(voters: VoterSet, reported: VoterSet) -> bool:
+    """Of the voters of the settings those become voters of the log that have reported by now; the others are no voters."""
+    return True
+
+
 QUORUM_MUTANTS: tuple[Mutant, ...] = (
     Mutant("forgets-vote", "vote_as_unattached", votes.no_vote, "who has asked in vain forgets its vote of the same epoch"),
     Mutant("follower-forgets-vote", "vote_as_follower", votes.no_vote, "a follower forgets its vote of the same epoch"),
@@ -129,5 +134,11 @@ QUORUM_MUTANTS: tuple[Mutant, ...] = (
         "voters are changed before a record of the leader's epoch is committed",
     ),
     Mutant("keeps-cut-voters", "sets_after_cut", keeps_cut_sets, "a truncation does not take back the voters"),
+    Mutant(
+        "upgrades-unreported",
+        "may_upgrade",
+        upgrades_at_once,
+        "kraft.version is raised before all voters have reported",
+    ),
     Mutant("late-answers-count", "takes_answer", takes_every_answer, "an answer to a request of an earlier state counts"),
 )

@@ -45,6 +45,7 @@ ASKED: dict[str, tuple[tuple[object, ...], object, object]] = {
     "changes-while-changing": ((True, False), False, True),
     "changes-before-own-record": ((False, False), False, True),
     "keeps-cut-voters": ((SETS, Offset(2)), SETS[:1], SETS),
+    "upgrades-unreported": ((VOTERS, frozenset({key_of(ONE)})), False, True),
     "late-answers-count": ((False,), False, True),
 }
 """The arguments of each rule, its answer, and that of the mutant."""
@@ -79,7 +80,7 @@ def test_releases_differ_in_what_they_brought() -> None:
         ("checks_quorum",),
         ("needs_begin",),
         ("role_after_timeout", "grants_pre_vote", "vote_as_follower"),
-        ("takes_records",),
+        ("takes_records", "takes_reports", "may_upgrade"),
         ("needs_begin", "joins"),
         (
             "role_after_restart",

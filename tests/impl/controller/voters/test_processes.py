@@ -228,9 +228,6 @@ def test_voters_of_settings_are_raised_into_the_log_and_then_change(tmp_path: Pa
         down = nodes.features("downgrade", "--feature", "kraft.version=0", "--unsafe")
         said = "Could not downgrade kraft.version to 0. INVALID_UPDATE_VERSION"
         assert (down.returncode, said in down.stdout) == (1, True), down
-            1,
-            True,
-        )
         until(lambda: nodes.quorum(*add).returncode == 0)
         assert nodes.voters() == [*FIRST, LATE]
         leader = int(nodes.status()["LeaderId"])
