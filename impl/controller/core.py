@@ -233,6 +233,7 @@ class ControllerCore:
         """The voters are in the log, up to an offset, which counts for what is decided from now on."""
         if self.is_active:
             self.deciding.pass_over(end_offset)
+            self.image.kraft_version = self.kraft_version
 
     def _after_commit(self) -> list[Effect]:
         self.after_commit()
