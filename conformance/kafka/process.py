@@ -25,22 +25,18 @@ JVM_FLAGS = ("-Xmx512m", "-Xms128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialG
 PR_SET_PDEATHSIG = 1
 STOP_SECONDS = 30
 
+FIRST_PORT, LAST_PORT = 20_000, 30_000
+"""Below the ports that the system gives to whoever connects: so a node that is down for a while finds its port free."""
+
 
 def free_port() -> int:
     """A port on loopback that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
-FIRST_PORT, LAST_PORT = 20_000, 30_000
-"""Below the ports that the system gives to whoever connects."""
+    return free_ports(1)
 
 
 def free_ports(count: int) -> int:
-    """The first of some ports in a row on loopback that nobody listens on."""
-    firsts = random.sample(range(FIRST_PORT, LAST_PORT, count), LAST_PORT // count - FIRST_PORT // count)
+    """The first of some ports in a row on loopback that nobody listens on. No seed of a test decides which."""
+    firsts = random.SystemRandom().sample(range(FIRST_PORT, LAST_PORT, count), LAST_PORT // count - FIRST_PORT // count)
     return next(first for first in firsts if all(_is_free(port) for port in range(first, first + count)))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from kspec.cli.broker.serve import rules_of
+from kspec.conformance.kafka.process import free_port
 from kspec.impl.trace.steps import header_of, replay
 from kspec.impl.wire.apis import APIS
 from kspec.impl.wire.reading import read_message
@@ -60,7 +61,7 @@ class BrokerProcess:
 
     def settings(self) -> list[str]:
         """Its settings; a port is chosen at the first start, and kept."""
-        listeners = [f"listeners=PLAINTEXT://127.0.0.1:{self.port}"]
+        listeners = [f"listeners=PLAINTEXT://127.0.0.1:{self.port or free_port()}"]
         own = ["group.initial.rebalance.delay.ms=0", *self.overrides]
         return [*own, *listeners] if self.port else [*listeners, *own]
 

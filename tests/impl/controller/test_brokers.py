@@ -28,6 +28,7 @@ def test_a_broker_registers_and_is_unfenced_when_it_has_replayed_its_registratio
         "metadata.version",
         "eligible.leader.replicas.version",
         "transaction.version",
+        "kraft.version",
     ]
     assert list(map(bytes, registered.log_dirs)) == [controller.directory]
 
