@@ -23,6 +23,12 @@ class TimeOut(NamedTuple):
     server: BrokerId
 
 
+class Silence(NamedTuple):
+    """A replica that waits for no time does nothing, for longer than any voter would wait."""
+
+    server: BrokerId
+
+
 class VoterExchange(NamedTuple):
     """A voter asks another, which answers; `lost`: nobody hears the answer; `late`: it is heard in a later step, by
     `AnswerArrival`. `unknown`: the asked one is of a release that does not know the request.
@@ -104,6 +110,7 @@ class Tell(NamedTuple):
 
 QuorumMove: TypeAlias = (
     TimeOut
+    | Silence
     | VoterExchange
     | AnswerArrival
     | AddVoter

@@ -8,6 +8,7 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    Silence,
     SnapshotTransfer,
     TakeSnapshot,
     Tell,
@@ -24,7 +25,7 @@ from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochReques
 from kspec.spec.messages.quorum.fetch import QuorumFetchRequest
 from kspec.spec.messages.quorum.vote import VoteRequest
 from kspec.spec.quorum.effects import IllegalState
-from kspec.spec.quorum.replica import QuorumReplica, progress_of, voters_of
+from kspec.spec.quorum.replica import QuorumReplica, may_stand, progress_of, voters_of
 from kspec.spec.quorum.rules.epochs import VoterRole
 from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.values import BrokerId, Epoch, Offset, ReplicaKey
@@ -113,6 +114,16 @@ def begins_with_snapshot(states: tuple[Voters, ...]) -> bool:
     replica = states[-1].of(ONE).replica
     is_begun = 0 < replica.snapshot.end_offset == replica.local.log.start_offset < replica.high_watermark
     return is_begun and replica.role == VoterRole.LEADER
+
+
+def nobody_can_lead(states: tuple[Voters, ...]) -> bool:
+    """Whether 2 is refused, since its log is shorter than that of 1, which it needs, and 1 stands for nothing."""
+    last = states[-1]
+    first, second = last.of(ONE).replica, last.of(TWO).replica
+    is_needed = ids_of(voters_of(second)) == {ONE, TWO}
+    is_longer = second.local.log.end_offset < first.local.log.end_offset
+    stands = may_stand(last.server(ONE), first) or any(one.replica.role == VoterRole.LEADER for one in last.voters)
+    return is_needed and is_longer and not stands
 
 
 def committed_by_one(states: tuple[Voters, ...]) -> bool:
@@ -327,6 +338,27 @@ CANDIDATES = (
             *(_fetch(THREE, ONE),) * 2,
         ),
         added_though_behind,
+        changes_voters=True,
+    ),
+    QuorumRun(
+        "needed-voter",
+        "1 leads, and writes its own removal, which nobody fetches before it starts again. 3 was removed before.",
+        "nobody can lead: the only voter has a log that is too short, and who has the longer one stands for nothing",
+        (
+            *_elects(ONE, TWO),
+            _begin(ONE, TWO),
+            _begin(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            *(_fetch(THREE, ONE),) * 2,
+            RemoveVoter(ONE, THREE),
+            *(_fetch(TWO, ONE),) * 2,
+            RemoveVoter(ONE, ONE),
+            Restart(ONE),
+            TimeOut(ONE),
+            Silence(ONE),
+            *(TimeOut(TWO), _pre_vote(TWO, ONE)) * 2,
+        ),
+        nobody_can_lead,
         changes_voters=True,
     ),
     *(

@@ -25,6 +25,7 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    Silence,
     SnapshotTransfer,
     Tell,
     TimeOut,
@@ -192,6 +193,8 @@ class QuorumReplay:
             case VoterExchange(server=server) if server == REAL_ID:
                 await self._answer_real(move, taken)
                 words = in_words(taken.answer)
+            case Silence(server) if server == REAL_ID:
+                await asyncio.sleep(TIMER_SECONDS)
             case SnapshotTransfer(server, asked) if server == REAL_ID:
                 await self._send_snapshot(asked)
             case SnapshotTransfer(server, asked) if asked == REAL_ID:

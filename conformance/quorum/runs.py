@@ -12,6 +12,7 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    Silence,
     SnapshotTransfer,
     TakeSnapshot,
     Tell,
@@ -70,6 +71,8 @@ def move_in_words(move: QuorumMove) -> str:
     match move:
         case TimeOut(server):
             return f"the time of {server} is over"
+        case Silence(server):
+            return f"{server} does nothing, for longer than a voter waits"
         case VoterExchange(kind, server, asked):
             return f"{server} asks {asked}: {kind.value}{_fate_in_words(move)}"
         case AnswerArrival(server, asked):

@@ -14,6 +14,7 @@ from kspec.conformance.quorum.moves import (
     QuorumMove,
     RemoveVoter,
     Restart,
+    Silence,
     SnapshotTransfer,
     TakeSnapshot,
     Tell,
@@ -207,6 +208,8 @@ def take(voters: Voters, move: QuorumMove) -> VotersStep | None:
     match move:
         case TimeOut(server):
             return _timed_out(voters, server)
+        case Silence(server):
+            return None if _timed_out(voters, server) is not None else VotersStep(voters)
         case VoterExchange():
             return _asked(voters, move)
         case AnswerArrival(server, asked):

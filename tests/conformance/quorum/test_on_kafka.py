@@ -62,7 +62,7 @@ def test_no_release_has_the_repair_of_next() -> None:
 REFUTED = ("fetch-unseats", "new-voter", "removed-leader-resigns")
 BY_DAY = ["pre-vote-unseats", "last-epoch", "removed-voter-answers", "snapshot-with-voters"]
 NIGHTLY = ["fetch-unseats", "new-voter", "lost-disk", "goes-back", "lost-leader", "old-voter", "another-leader"]
-NIGHTLY += ["removed-leader", "removed-leader-resigns", "lagging-voter", "snapshot"]
+NIGHTLY += ["removed-leader", "removed-leader-resigns", "lagging-voter", "needed-voter", "snapshot"]
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ HOLDS = {
     "removed-voter-answers": ("3.9", "4.0", "4.1", "4.2"),
     "removed-leader": ("3.9", "4.0", "4.1", "4.2"),
     "removed-leader-resigns": (),
+    "needed-voter": ("3.9", "4.0", "4.1", "4.2"),
     "lagging-voter": ("3.9", "4.0", "4.1", "4.2", "next"),
     "snapshot": ("3.9", "4.0", "4.1", "4.2", "next"),
     "snapshot-with-voters": ("3.9", "4.0", "4.1", "4.2", "next"),
