@@ -145,6 +145,7 @@ class RunningController:
         self.core.voter.directory = DirectoryId(id_bytes(self.directory.directory_id))
         if config.advertised is config.listener:  # whose port the operating system may have chosen
             self.core.port = self._listening.getsockname()[1]
+        self.core.host = self.core.host or socket.gethostname()  # others cannot reach it at every address
         self.shell = ControllerShell(self.core, self.metadata_log)
         self._channels: Channels | None = None
 
