@@ -1,6 +1,7 @@
 """Voter sets: who votes, and since where in the log."""
 
 from kspec.spec.messages.quorum.voters import VoterSet, VoterSetEntry, VoterSets
+from kspec.spec.quorum.rules.votes import size_of
 from kspec.spec.values import NO_DIRECTORY, UNKNOWN_OFFSET, BrokerId, Offset, ReplicaKey
 
 
@@ -41,7 +42,7 @@ def without_voter(voters: VoterSet, voter: ReplicaKey) -> VoterSet | None:
 
     **Kafka:** `VoterSet.removeVoter`.
     """
-    return voters - {voter} if voter in voters and len(voters) > 1 else None
+    return voters - {voter} if voter in voters and size_of(voters) > 1 else None
 
 
 def may_change_voters(committed_in_epoch: bool, last_is_committed: bool) -> bool:
