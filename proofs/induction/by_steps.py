@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import z3
 
@@ -36,6 +36,13 @@ class StepTheorem:
         return f"{'any number of' if self.replicas is None else settings.number_of_replicas} {self.parties}"
 
 
+class Part(NamedTuple):
+    """Some of the conjuncts, and what is assumed for them alone, which may have quantifiers."""
+
+    conjuncts: Sequence[str]
+    assumed: Sequence[z3.BoolRef] = ()
+
+
 def obligations_of_step(
     settings: ProofSettings,
     task: str,
@@ -48,38 +55,70 @@ def obligations_of_step(
 
     `known` rules out paths and is assumed; `assumed` is for the conjuncts alone, so that it may have quantifiers.
     """
+    return obligations_of_parts(settings, task, [Part(conjuncts, assumed)], taken, known)
+
+
+def obligations_of_parts(
+    settings: ProofSettings,
+    task: str,
+    parts: Sequence[Part],
+    taken: Callable[[], Any],
+    known: Sequence[z3.BoolRef] = (),
+    told: Callable[[Any], Mapping[str, Any]] = lambda of_step: of_step,
+) -> list[Obligation]:
+    """The results for one step, for each part of the conjuncts with what is assumed for it.
+
+    `told`: the truth of each conjunct, of what the step is; it is asked after the step, when nothing forks any more.
+    """
     started = perf_counter()
-    paths = explore(taken, known)
-    premises = [*known, *assumed]
+    paths = [path._replace(value=told(path.value)) for path in explore(taken, known)]
+    conjuncts = [conjunct for part in parts for conjunct in part.conjuncts]
     statuses: dict[str, list[Status]] = {conjunct: [] for conjunct in conjuncts}
-    everywhere: dict[int, tuple[z3.BoolRef, bool]] = {}
-    for path in paths:
-        for conjunct, status in _of_path(settings, path, premises, everywhere).items():
-            statuses[conjunct].append(status)
+    for part in parts:
+        for conjunct, found in _of_part(settings, part, paths, [*known, *part.assumed]).items():
+            statuses[conjunct] += found
     seconds = (perf_counter() - started) / len(conjuncts)
     return [Obligation(task, conjunct, gravest(statuses[conjunct]), seconds, len(paths)) for conjunct in conjuncts]
 
 
-def _of_path(
-    settings: ProofSettings, path: Path, premises: Sequence[z3.BoolRef], everywhere: dict[int, tuple[z3.BoolRef, bool]]
-) -> dict[str, Status]:
-    """The status of each conjunct on a path.
+def _of_part(
+    settings: ProofSettings, part: Part, paths: Sequence[Path], premises: Sequence[z3.BoolRef]
+) -> dict[str, list[Status]]:
+    """The statuses of a part's conjuncts, by the goals that paths have: those with the same goals are looked at together."""
+    alike: dict[int, tuple[z3.BoolRef, dict[str, z3.BoolRef], list[Path]]] = {}
+    for path in paths:
+        goals = {conjunct: z3.simplify(truth(path.value[conjunct])) for conjunct in part.conjuncts}
+        asked = {name: goal for name, goal in goals.items() if not z3.is_true(goal)}
+        whole = z3.And(*asked.values())
+        alike.setdefault(whole.get_id(), (whole, asked, []))[2].append(path)
+    statuses: dict[str, list[Status]] = {conjunct: ["proved"] for conjunct in part.conjuncts}
+    for whole, asked, some in alike.values():
+        for conjunct, found in _of_paths(settings, whole, asked, some, premises).items():
+            statuses[conjunct] += found
+    return statuses
 
-    All are asked for at once: first whether they hold on any path, which is kept in `everywhere` by Z3's number of the goal,
-    then on this one; one by one if that is no proof.
+
+def _of_paths(
+    settings: ProofSettings,
+    whole: z3.BoolRef,
+    goals: Mapping[str, z3.BoolRef],
+    paths: Sequence[Path],
+    premises: Sequence[z3.BoolRef],
+) -> dict[str, list[Status]]:
+    """The statuses of goals on paths: all are asked for at once, on any path, then on one of these, then on each.
+
+    On a path they are asked for one by one if that is no proof.
     """
-    goals = {conjunct: z3.simplify(truth(goal)) for conjunct, goal in path.value.items()}
-    found: dict[str, Status] = dict.fromkeys(goals, "proved")
-    asked = {name: goal for name, goal in goals.items() if not z3.is_true(goal)}
-    if not asked:
-        return found
-    whole = z3.And(*asked.values())
-    if whole.get_id() not in everywhere:
-        everywhere[whole.get_id()] = whole, status_of(settings, premises, whole) == "proved"
-    conditions = [path.condition, path.facts, *premises]
-    if everywhere[whole.get_id()][1] or status_of(settings, conditions, whole) == "proved":
-        return found
-    return found | {name: status_of(settings, conditions, goal) for name, goal in asked.items()}
+    taken = [z3.And(path.condition, path.facts) for path in paths]
+    if not goals or "proved" in (status_of(settings, [*premises, *some], whole) for some in ([], [z3.Or(*taken)])):
+        return {}
+    found: dict[str, list[Status]] = {conjunct: [] for conjunct in goals}
+    for condition in taken:
+        conditions = [condition, *premises]
+        if len(paths) == 1 or status_of(settings, conditions, whole) != "proved":
+            for name, goal in goals.items():
+                found[name].append(status_of(settings, conditions, goal))
+    return found
 
 
 def status_of(settings: ProofSettings, premises: Sequence[z3.BoolRef], goal: z3.BoolRef) -> Status:

@@ -119,6 +119,12 @@ class AnyNumber(SymbolicInt):
     def __ge__(self, other: Any) -> "SymbolicBool | bool":
         return AnyTruth(self.term >= number(other))
 
+    def __le__(self, other: Any) -> "SymbolicBool | bool":
+        return AnyTruth(self.term <= number(other))
+
+    def __gt__(self, other: Any) -> "SymbolicBool | bool":
+        return AnyTruth(self.term > number(other))
+
     def __neg__(self) -> "AnyNumber":
         return AnyNumber(-self.term)
 
