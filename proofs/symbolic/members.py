@@ -18,6 +18,9 @@ from kspec.spec.values import BrokerId
 Membership = Callable[[Any], z3.BoolRef]
 """Whether the one with an id is a member."""
 
+Whole = tuple[Membership, Any]
+"""A set as its membership and its size."""
+
 
 class AnyMembers(AbstractSet[BrokerId]):
     """Any finite set of ids. The size follows what is added and taken away, so it is that of the set if it was at first."""
@@ -75,16 +78,15 @@ def is_part(part: Membership, whole: Membership) -> z3.BoolRef:
     return z3.ForAll([member], z3.Implies(part(member), whole(member)))
 
 
-def majorities_share(
-    one: tuple[Membership, Any], other: tuple[Membership, Any], whole: tuple[Membership, Any], common: Any
-) -> z3.BoolRef:
-    """A fact: two majorities of a set share a member, which `common` names, a constant that stands for nothing else.
+def majorities_share(one: Whole, other: Whole, wholes: tuple[Whole, Whole], common: Any) -> z3.BoolRef:
+    """A fact: a majority of one set and one of another share a member, which `common` names, a constant of its own.
 
-    Each set is its membership and its size. That this is so for sets of any size is proved by induction
-    (`proofs.theorems.quorum.majorities`).
+    The two `wholes` are the same, or one has one member more than the other. That
+    this is so for sets of any size is proved by induction (`proofs.theorems.quorum.majorities`).
     """
-    (has_one, size), (has_other, other_size), (is_one, count) = one, other, whole
-    parts = [is_part(has_one, is_one), is_part(has_other, is_one)]
+    (has_one, size), (has_other, other_size) = one, other
+    (in_one, count), (in_other, other_count) = wholes
+    parts = [is_part(has_one, in_one), is_part(has_other, in_other)]
     return z3.Implies(
-        conjunction([*parts, size * 2 > count, other_size * 2 > count]), z3.And(has_one(common), has_other(common))
+        conjunction([*parts, size * 2 > count, other_size * 2 > other_count]), z3.And(has_one(common), has_other(common))
     )

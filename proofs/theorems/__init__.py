@@ -11,6 +11,7 @@ from kspec.proofs.theorems.kafka_next.theorem import KAFKA_NEXT_POWER_LOSS_THEOR
 from kspec.proofs.theorems.kip_320 import KIP_279_CLAIM, KIP_320_FIRST_TRY_CLAIM, KIP_320_THEOREM
 from kspec.proofs.theorems.quorum.elections import QUORUM_ELECTIONS_THEOREM
 from kspec.proofs.theorems.quorum.logs import QUORUM_LOGS_THEOREM
+from kspec.proofs.theorems.quorum.voters import QUORUM_VOTERS_THEOREM
 
 THEOREMS: dict[str, Theorem] = {
     theorem.name: theorem
@@ -26,7 +27,8 @@ THEOREMS: dict[str, Theorem] = {
 """The theorems that are proved by induction, and two claims whose induction fails."""
 
 BY_STEPS: dict[str, StepTheorem] = {
-    theorem.name: theorem for theorem in (CONSUMER_GROUP_THEOREM, QUORUM_ELECTIONS_THEOREM, QUORUM_LOGS_THEOREM)
+    theorem.name: theorem
+    for theorem in (CONSUMER_GROUP_THEOREM, QUORUM_ELECTIONS_THEOREM, QUORUM_LOGS_THEOREM, QUORUM_VOTERS_THEOREM)
 }
 """The theorems about one party and all others together: a member of a consumer group, a voter of the quorum."""
 

@@ -1,1 +1,1 @@
-"""Theorems about the metadata quorum, for any number of voters: its elections, and its logs."""
+"""Theorems about the metadata quorum, for any number of voters: its elections, its logs, and changes of its voters."""

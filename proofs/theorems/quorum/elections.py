@@ -5,7 +5,7 @@ each voter has voted in each epoch, who was elected in it, and by whom. The hand
 offsets and logs that are any. What others send is any message that the invariant allows, however late, and however often.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ import z3
 from kspec.proofs.induction.by_steps import StepTheorem, obligations_of_step
 from kspec.proofs.induction.claims import Obligation
 from kspec.proofs.settings import ProofSettings
-from kspec.proofs.symbolic.members import Membership, is_part, majorities_share, membership_of, size_term
+from kspec.proofs.symbolic.members import Membership, Whole, is_part, majorities_share, membership_of, size_term
 from kspec.proofs.symbolic.paths import fresh
 from kspec.proofs.symbolic.values import AnyNumber, number, truth
 from kspec.proofs.theorems.quorum.majorities import TASK, lemmas
@@ -166,26 +166,47 @@ def fits(role: VoterRole, leader: Any, voted: Any, reaches_leader: Any) -> z3.Bo
             return z3.And(leader != ME)
 
 
-def counts_cast(past: Elections, role: VoterRole, epoch: Any, granted: Any, rejected: Any) -> z3.BoolRef:
-    """Whether each vote that a candidate counts is a voter's and has been cast for it; its own is among them, and nobody's
-    counts twice.
+class Electorates(NamedTuple):
+    """The voters of whom a majority elects, each as a set.
+
+    - `of_epoch`: those that elected the leader of an epoch, before the step;
+    - `own`: those that the voter would ask;
+    - `share`: whether majorities of the two share a voter.
+    """
+
+    of_epoch: Callable[[Any], Whole]
+    own: Whole
+    share: Callable[[Any], z3.BoolRef]
+
+
+EVERYBODY: Whole = (VOTERS.has, VOTERS.size)
+FIXED = Electorates(lambda epoch: EVERYBODY, EVERYBODY, lambda epoch: z3.BoolVal(True))
+"""The voter set is that of the configuration."""
+
+
+def counts_cast(
+    past: Elections, role: VoterRole, epoch: Any, granted: Any, rejected: Any, voters: Membership = VOTERS.has
+) -> z3.BoolRef:
+    """Whether each vote that a candidate counts is a voter's and has been cast for it; its own is among them if it is a
+    voter, and nobody's counts twice.
     """
     voter = z3.Int("any voter")
     has, refuses = membership_of(granted), membership_of(rejected)
     told = [z3.BoolVal(True)]
     if role in NOMINEES:
-        told = [is_part(has, VOTERS.has), has(ME), z3.ForAll([voter], z3.Not(z3.And(has(voter), refuses(voter))))]
+        told = [is_part(has, voters), has(ME) == voters(ME), z3.ForAll([voter], z3.Not(z3.And(has(voter), refuses(voter))))]
     if role == VoterRole.CANDIDATE:
         told.append(z3.ForAll([voter], z3.Implies(has(voter), past.votes(voter, epoch) == ME)))
     return z3.And(*told)
 
 
-def by_majority(past: Elections, epoch: Any) -> z3.BoolRef:
+def by_majority(past: Elections, epoch: Any, voters: Whole = EVERYBODY) -> z3.BoolRef:
     """Whether more than half of the voters have voted for the leader of an epoch, if it has one."""
+    members, size = voters
     leader, voter = past.elected(epoch), z3.Int("any voter")
     have_voted = z3.ForAll([voter], z3.Implies(past.elector(epoch, voter), past.votes(voter, epoch) == leader))
-    enough = past.electors(epoch) * 2 > VOTERS.size
-    return z3.Or(leader == NO_LEADER, z3.And(enough, is_part(partial(past.elector, epoch), VOTERS.has), have_voted))
+    enough = past.electors(epoch) * 2 > size
+    return z3.Or(leader == NO_LEADER, z3.And(enough, is_part(partial(past.elector, epoch), members), have_voted))
 
 
 DISK = ("RemembersVote", "NothingInLaterEpochs", "KnowsElectedLeader")
@@ -206,7 +227,7 @@ Told = dict[str, Any]
 """Whether each conjunct holds after a step."""
 
 
-def claims(taken: VoterStep, role: VoterRole | None) -> Told:
+def claims(taken: VoterStep, role: VoterRole | None, electorates: Electorates = FIXED) -> Told:
     """Whether each conjunct holds after a step, and, of what is on the disk, after each of its effects.
 
     `role`: before the step, `None` if the voter starts.
@@ -223,11 +244,12 @@ def claims(taken: VoterStep, role: VoterRole | None) -> Told:
                 mine, theirs = past.votes(ME, epoch), past.elected(epoch)
                 told["VotesOnce"].append(z3.Or(voted == NO_LEADER, mine == NO_LEADER, mine == voted))
                 one_leader = z3.Or(leader != ME, theirs == NO_LEADER, theirs == ME)
-                elected_before = by_majority(BEFORE, epoch)
-                known = z3.And(shared(past, epoch, granting), elected_before)
+                elected_before = by_majority(BEFORE, epoch, electorates.of_epoch(epoch))
+                known = z3.And(shared(past, epoch, granting, electorates), elected_before)
                 told["ElectionSafety"].append(z3.Implies(known, one_leader))
                 past = past.with_vote(epoch, voted).with_leader(epoch, leader, granting)
-                by_now = z3.Or(leader != ME, by_majority(past, epoch))
+                as_before, now = (by_majority(past, epoch, one) for one in (electorates.of_epoch(epoch), electorates.own))
+                by_now = z3.Or(leader != ME, z3.If(theirs == ME, as_before, now))
                 told["ElectedByMajority"].append(z3.Implies(elected_before, by_now))
                 for name, holds in on_disk(past, epoch, leader, voted).items():
                     told[name].append(holds)
@@ -240,7 +262,8 @@ def claims(taken: VoterStep, role: VoterRole | None) -> Told:
     for name, holds in on_disk(past, epoch, leader, voted).items():
         told[name].append(holds)
     told["StoredBeforeSent"] += [one == other for one, other in zip(terms_of(after.election), terms_of(stored), strict=True)]
-    told["CountsVotesCast"].append(counts_cast(past, after.role, epoch, after.tally.granted, after.tally.rejected))
+    voters, _ = electorates.own
+    told["CountsVotesCast"].append(counts_cast(past, after.role, epoch, after.tally.granted, after.tally.rejected, voters))
     told["RoleFitsElection"].append(fits(after.role, leader, voted, truth(after.reaches_leader)))
     if role is not None and ForgetRequests() not in step.effects:
         stays = z3.And(z3.BoolVal(after.role == role), truth(after.election.epoch == before.epoch))
@@ -258,10 +281,11 @@ def granting_in(taken: VoterStep) -> AbstractSet[BrokerId]:
     return next((effect.granting for effect in effects if isinstance(effect, LeaderChangeAppended)), none)
 
 
-def shared(past: Elections, epoch: Any, granting: AbstractSet[BrokerId]) -> z3.BoolRef:
+def shared(past: Elections, epoch: Any, granting: AbstractSet[BrokerId], electorates: Electorates) -> z3.BoolRef:
     """A fact: a majority that votes now shares a voter with that of a leader who was elected in this epoch before."""
-    now, whole = (membership_of(granting), size_term(granting)), (VOTERS.has, VOTERS.size)
-    return majorities_share(past.electors_of(epoch), now, whole, z3.Int("voter of both"))
+    now, wholes = (membership_of(granting), size_term(granting)), (electorates.of_epoch(epoch), electorates.own)
+    share = majorities_share(past.electors_of(epoch), now, wholes, z3.Int("voter of both"))
+    return z3.And(electorates.share(epoch), share)
 
 
 def terms_of(election: ElectionState) -> tuple[Any, Any, Any]:
@@ -296,20 +320,24 @@ def premise(taken: VoterStep, role: VoterRole | None) -> z3.BoolRef:
     return z3.And(*told)
 
 
-def any_in(role: VoterRole | None) -> tuple[list[z3.BoolRef], list[z3.BoolRef]]:
-    """The assumptions about the voter before a step, and about the histories: without and with quantifiers."""
-    known = [
-        START >= 0,
-        END >= START,
-        VOTERS.has(ME),
-        VOTERS.size >= z3.Sum(*(z3.If(VOTERS.has(one), 1, 0) for one in SEEN)),
-    ]
+OF_FIXED = (VOTERS.has(ME), VOTERS.size >= z3.Sum(*(z3.If(VOTERS.has(one), 1, 0) for one in SEEN)))
+"""Facts about a fixed voter set: the one that takes the step votes."""
+
+
+def any_in(
+    role: VoterRole | None, voters: Membership = VOTERS.has, of_voters: Sequence[z3.BoolRef] = OF_FIXED
+) -> tuple[list[z3.BoolRef], list[z3.BoolRef]]:
+    """The assumptions about the voter before a step, and about the histories: without and with quantifiers.
+
+    `of_voters`: what is known of the voter set that the voter goes by.
+    """
+    known = [START >= 0, END >= START, *of_voters]
     assumed = [*on_disk(BEFORE, EPOCH, LEADER, VOTED).values()]
     if role is None:
         known.append(z3.Or(*(one == LEADER for one in (NO_LEADER, ME, THEM))))
     else:
         known.append(fits(role, LEADER, VOTED, REACHES))
-        assumed.append(counts_cast(BEFORE, role, EPOCH, GRANTED, REJECTED))
+        assumed.append(counts_cast(BEFORE, role, EPOCH, GRANTED, REJECTED, voters))
     return known, assumed
 
 

@@ -448,7 +448,7 @@ def after_step(taken: VoterStep, majority: Majority) -> Logs:
         match effect:
             case PersistElection(election):
                 past = _with_election(past, taken, election)
-            case LogCommitted(offset) if state.role == VoterRole.LEADER:
+            case LogCommitted(offset) if led(taken):
                 past = past._replace(
                     committed=_at(past.committed, epoch, number(offset)),
                     holders=_at(past.holders, epoch, majority.size),
@@ -456,9 +456,9 @@ def after_step(taken: VoterStep, majority: Majority) -> Logs:
                 )
             case _:
                 pass
-    if state.role == VoterRole.LEADER:
+    if led(taken):
         past = past._replace(
-            start=_at(past.start, epoch, number(state.epoch_start)),
+            start=_at(past.start, epoch, start_of_epoch(taken)),
             end=_at(past.end, epoch, log.end),
             epoch=lambda at, offset, before=past.epoch: z3.If(at == epoch, log.epoch(offset), before(at, offset)),
             value=lambda at, offset, before=past.value: z3.If(at == epoch, log.value(offset), before(at, offset)),
@@ -470,6 +470,19 @@ def after_step(taken: VoterStep, majority: Majority) -> Logs:
         return z3.If(z3.And(voter == ME, at == epoch, has_held), log.end, before(voter, at))
 
     return past._replace(held=held)
+
+
+def led(taken: VoterStep) -> bool:
+    """Whether the voter leads after a step, or has led in it, and resigned: its own removal is committed."""
+    before, after = taken.before.role, taken.step.state.role
+    resigns = after == VoterRole.RESIGNED and (before == VoterRole.LEADER or is_elected(taken))
+    return after == VoterRole.LEADER or resigns
+
+
+def start_of_epoch(taken: VoterStep) -> Any:
+    """The offset at which the epoch of one that has led in a step starts."""
+    before = EPOCH_START if taken.before.role == VoterRole.LEADER else END
+    return number(taken.step.state.epoch_start) if taken.step.state.role == VoterRole.LEADER else before
 
 
 def _at(before: Callable[[Any], Any], place: Any, now: Any) -> Callable[[Any], Any]:
@@ -503,7 +516,7 @@ def claims(taken: VoterStep, role: VoterRole | None, majority: Majority) -> Told
     step, state = taken.step, taken.step.state
     past, log = after_step(taken, majority), SymbolicLog.of(state.local.log)
     election, is_changed = terms_of(state.election), not (log.end.eq(END) and log.epoch is _LOG_EPOCH)
-    epoch, leads = election[0], state.role == VoterRole.LEADER
+    epoch, leads = election[0], led(taken)
     told: dict[str, list[Any]] = {name: [] for name in CONJUNCTS}
     if leads:
         told["HistoriesGrow"].append(histories_grow(past, epoch))
@@ -525,10 +538,12 @@ def claims(taken: VoterStep, role: VoterRole | None, majority: Majority) -> Told
     for effect in step.effects:
         if isinstance(effect, PersistElection):
             epoch_stored, leader, voted = terms_of(effect.election)
-            led = stored.elections.elected(epoch_stored)
+            elected = stored.elections.elected(epoch_stored)
             if not is_elected(taken):
-                told["ElectedAsItStood"].append(z3.Implies(leader == ME, led == ME))
+                told["ElectedAsItStood"].append(z3.Implies(leader == ME, elected == ME))
             stored = _with_election(stored, taken, effect.election)
+            if is_elected(taken):
+                told["VotesUpToDate"].append(votes_up_to_date(stored, VOTER, LATER_EPOCH))
             if is_changed:
                 for name, holds in of_disk(stored, (epoch_stored, leader, voted), OWN_LOG).items():
                     told[name].append(holds)
@@ -612,7 +627,7 @@ def of_histories(past: Logs, terms: SpokenTerms) -> list[z3.BoolRef]:
     """The invariant of the histories, for these epochs and offsets."""
     told = []
     for epoch in terms.epochs:
-        told += [elected_as_it_stood(past, epoch), committed_is_written(past, epoch), committed_by_majority(past, epoch)]
+        told += [elected_as_it_stood(past, epoch), committed_is_written(past, epoch)]
         told += [held_is_written(past, voter, epoch) for voter in (*SEEN, VOTER)]
         told += [leaders_write(past, epoch, offset) for offset in terms.offsets]
         told += [histories_match(past, epoch, *both) for both in product(terms.offsets, terms.offsets)]
@@ -639,12 +654,20 @@ def terms_for(label: str) -> SpokenTerms:
 
 def any_in(label: str, role: VoterRole | None) -> tuple[list[z3.BoolRef], list[z3.BoolRef]]:
     """The assumptions about the voter before a step, and about the histories: without and with quantifiers."""
-    past, election, terms = BEFORE, (EPOCH, LEADER, VOTED), terms_for(label)
+    terms = terms_for(label)
+    of_elections, _ = elections.any_in(role)
+    known, assumed = of_logs(terms, role)
+    by_majority = [committed_by_majority(BEFORE, epoch) for epoch in terms.epochs]
+    return [*of_elections, VOTERS.has(SOMEBODY), *known], [*assumed, *by_majority]
+
+
+def of_logs(terms: SpokenTerms, role: VoterRole | None) -> tuple[list[z3.BoolRef], list[z3.BoolRef]]:
+    """The assumptions about the voter's log and the logs of leaders, but those about majorities."""
+    past, election = BEFORE, (EPOCH, LEADER, VOTED)
     progress = tuple((one, PROGRESS(one)) for one in (THEM, SOMEBODY))
     own = of_disk(past, election, OWN_LOG)
     memory = of_memory(past, EPOCH, OWN_LOG, VoterMemory(role, HIGH_WATERMARK, KNOWN_IN, EPOCH_START, progress))
-    of_elections, _ = elections.any_in(role)
-    known = [*of_elections, VOTERS.has(SOMEBODY), own["PrefixOfHistory"], own["EpochsCount"], memory["LeaderHasHistory"]]
+    known = [own["PrefixOfHistory"], own["EpochsCount"], memory["LeaderHasHistory"]]
     return known, [
         *elections.on_disk(past.elections, EPOCH, LEADER, VOTED).values(),
         *of_histories(past, terms),
@@ -703,10 +726,11 @@ def leader_completeness() -> Stated:
         past.led(epoch),
         past.kept_up_to(epoch),
         elections.by_majority(past.elections, epoch),
-        majorities_share(electors, holders, whole, common),
+        majorities_share(electors, holders, (whole, whole), common),
         votes_up_to_date(past, common, epoch),
         holder_has_held(past, HELD_EPOCH, common),
         held_is_written(past, common, HELD_EPOCH),
+        committed_by_majority(past, HELD_EPOCH),
     ]
     terms = SpokenTerms((HELD_EPOCH, epoch, writer), (HELD_OFFSET, last))
     return [*known, *of_histories(past, terms)], past.has(epoch, HELD_OFFSET, HELD_EPOCH)
@@ -781,13 +805,19 @@ IF_SOMEBODY_HAS_IT = ("CommittedIsWritten", "KnowsCommitted")
 """The conjuncts for which one of a majority is named: `SOMEBODY`, if it is none of the others. They do not speak of that."""
 
 
-def _is_of_logs(label: str, taken: VoterStep, role: VoterRole | None) -> bool:
+def is_of_logs(taken: VoterStep, role: VoterRole | None) -> bool:
     """Whether claims about logs rest on what the message of a step says, or on what a majority has.
 
     A leader's rest on who is said to lead later: never itself.
     """
-    says = label.startswith(("Vote(", "Fetch(", "FetchAnswer(")) or role == VoterRole.LEADER
+    told = taken.request if taken.answer is None else taken.answer
+    says = isinstance(told, QuorumFetchRequest | QuorumFetchResponse) or is_vote(told) or role == VoterRole.LEADER
     return says or any(isinstance(effect, LogCommitted) for effect in taken.step.effects)
+
+
+def is_vote(request: Any) -> bool:
+    """Whether a request is one for a vote, and no question before an election."""
+    return isinstance(request, VoteRequest) and not request.is_pre_vote
 
 
 def _obligations(label: str, settings: ProofSettings) -> list[Obligation]:
@@ -803,7 +833,7 @@ def _obligations(label: str, settings: ProofSettings) -> list[Obligation]:
 
         party = Party(replace(protocol, majority_offset=offset), any_log, False, SEEN)
         taken = take(party, role)
-        if_true = [*premise(taken, role), *majority.facts] if _is_of_logs(label, taken, role) else []
+        if_true = [*premise(taken, role), *majority.facts] if is_of_logs(taken, role) else []
         if is_elected(taken):
             leader_before = BEFORE.elections.elected(number(taken.step.state.election.epoch))
             if_true.append(z3.Or(leader_before == NO_LEADER, leader_before == ME))

@@ -65,6 +65,36 @@ def sets_without_common_member_fit() -> Iterator[Lemma]:
     yield z3.And(claim(VOTERS), majorities), z3.Not(apart(VOTERS))
 
 
+def sets_one_voter_apart_fit() -> Iterator[Lemma]:
+    """Sets of voters before and after a voter is added; none is in both, so together they are no more than all after it.
+
+    So a majority of the voters before a change and one of those after it share a voter. Who is removed is one who is added,
+    seen from the other side.
+    """
+    one, voter = z3.Ints("added voter")
+    before, after = _set("before"), _set("after")
+    of_before, of_after = _count("before"), _count("after")
+    alike = z3.ForAll([voter], after(voter) == z3.Or(before(voter), voter == one))
+    is_added = z3.And(one >= 0, one < VOTERS, z3.Not(before(one)), alike)
+
+    def apart(count: Any) -> z3.BoolRef:
+        inside = z3.And(z3.Implies(ONE(voter), before(voter)), z3.Implies(OTHER(voter), after(voter)))
+        alone = z3.And(inside, z3.Not(z3.And(ONE(voter), OTHER(voter))))
+        return z3.ForAll([voter], z3.Implies(z3.And(voter >= 0, voter < count), alone))
+
+    def claim(count: Any) -> z3.BoolRef:
+        grows = of_after(count) == of_before(count) + z3.If(one < count, 1, 0)
+        return z3.And(grows, z3.Implies(apart(count), OF_ONE(count) + OF_OTHER(count) <= of_after(count)))
+
+    def known(position: Any) -> z3.BoolRef:
+        counted = ((ONE, OF_ONE), (OTHER, OF_OTHER), (before, of_before), (after, of_after))
+        return z3.And(is_added, *(_counts(members, number, position) for members, number in counted))
+
+    yield from _by_induction(claim, known)
+    majorities = z3.And(OF_ONE(VOTERS) * 2 > of_before(VOTERS), OF_OTHER(VOTERS) * 2 > of_after(VOTERS))
+    yield z3.And(is_added, claim(VOTERS), majorities), z3.Not(apart(VOTERS))
+
+
 def one_voter_counts_one() -> Iterator[Lemma]:
     """A set with one voter more is larger by one, if that was not in it, and so the other way round."""
     one, voter = z3.Ints("added voter")
@@ -99,6 +129,7 @@ def offset_of_majority_is_reached() -> Iterator[Lemma]:
 
 LEMMAS: dict[str, Callable[[], Iterator[Lemma]]] = {
     "MajoritiesShareAVoter": sets_without_common_member_fit,
+    "MajoritiesShareAVoterAfterAChange": sets_one_voter_apart_fit,
     "OneVoterCountsOne": one_voter_counts_one,
     "NoMoreThanAll": set_is_no_larger_than_all,
     "MajorityReachesOffset": offset_of_majority_is_reached,

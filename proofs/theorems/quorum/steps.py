@@ -133,7 +133,7 @@ def answer_to(asked: Any, party: Party) -> Any:
             records = (Record(any_number("value of record"), any_number("epoch of record")),) if is_so("has records") else ()
             diverging = EpochEndOffset(any_number("diverging epoch"), any_number("diverging end"))
             told, wanted = any_number("high watermark told"), party.snapshot("wanted snapshot")
-            return QuorumFetchResponse(error, epoch, leader, records, told, diverging, wanted)
+            return QuorumFetchResponse(error, epoch, leader, records, told, diverging, wanted, party.told_voter_sets())
 
 
 def own_question(kind: str) -> Any:
@@ -201,7 +201,7 @@ def started(party: Party, role: None) -> VoterStep:
     leader = next((one for one in (ME, THEM) if decide(one == LEADER)), NO_LEADER)
     election = any_election()._replace(leader=leader)
     before = party.in_role(VoterRole.UNATTACHED)._replace(election=election)
-    stored = (party.log(), election, DIRECTORY, party.voter_sets, party.snapshot("snapshot"))
+    stored = (party.log(), election, DIRECTORY, party.voter_sets, party.snapshot("snapshot"), party.voters_in_log)
     return VoterStep(before, start(party.server, *stored))
 
 

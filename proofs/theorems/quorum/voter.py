@@ -149,11 +149,11 @@ class Party(NamedTuple):
         high_watermark: Any = AnyNumber(HIGH_WATERMARK)
         state = state._replace(high_watermark=high_watermark, snapshot=self.snapshot("snapshot"))
         if role in NOMINEES:
-            state = state._replace(tally=self._tally())
+            state = state._replace(tally=self.tally())
         if role == VoterRole.LEADER:
             heard: Any = AnyMembers.named("heard", SEEN)
             epoch_start: Any = AnyNumber(EPOCH_START)
-            state = state._replace(progress=self._progress(), heard_from=heard, epoch_start=epoch_start)
+            state = state._replace(progress=self.progress(), heard_from=heard, epoch_start=epoch_start)
         if role == VoterRole.RESIGNED:
             unacknowledged: Any = AnyMembers.named("unacknowledged", SEEN)
             state = state._replace(unacknowledged=unacknowledged)
@@ -168,17 +168,28 @@ class Party(NamedTuple):
         return fixed_voters(voters)
 
     @property
+    def voters_in_log(self) -> bool:
+        """Whether voter sets are in the log, and may change: not here."""
+        return False
+
+    def told_voter_sets(self) -> VoterSets:
+        """The voter sets that an answer to a fetch tells."""
+        return ()
+
+    @property
     def others(self) -> tuple[BrokerId, ...]:
         """The other voters, as far as loops see them."""
         return tuple(one for one in self.seen if one != ME and one in VOTERS)
 
-    def _tally(self) -> Tally:
+    def tally(self) -> Tally:
+        """The votes of one that stands."""
         voters: Any = AnyVoterSet(self.seen)
         granted: Any = GRANTED
         rejected: Any = REJECTED
         return Tally(voters, granted, rejected)
 
-    def _progress(self) -> frozenset[ReplicaProgress]:
+    def progress(self) -> frozenset[ReplicaProgress]:
+        """A leader's knowledge of the others."""
         ends: dict[BrokerId, Any] = {one: AnyNumber(PROGRESS(one)) for one in self.others}
         return frozenset(ReplicaProgress(key_of(one), end) for one, end in ends.items())
 

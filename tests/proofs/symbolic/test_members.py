@@ -36,7 +36,8 @@ def test_it_may_be_any_set() -> None:
 
 def test_two_halves_need_not_share_a_member() -> None:
     one, other, whole = (AnyMembers.named(name, IDS) for name in ("one", "other", "whole"))
-    shared = majorities_share((one.has, one.size), (other.has, other.size), (whole.has, whole.size), z3.Int("shared"))
+    all_of_it = (whole.has, whole.size)
+    shared = majorities_share((one.has, one.size), (other.has, other.size), (all_of_it, all_of_it), z3.Int("shared"))
     member = z3.Int("member")
     apart = z3.ForAll([member], z3.Not(z3.And(one.has(member), other.has(member))))
     parts = [is_part(one.has, whole.has), is_part(other.has, whole.has), apart, shared]
