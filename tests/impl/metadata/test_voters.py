@@ -6,8 +6,11 @@ import pytest
 
 from kspec.impl.controller.quorum.messages import answer_taken, as_sent, only_partition
 from kspec.impl.metadata.bootstrap import InitialVotersError, voters_in_text
-from kspec.impl.metadata.snapshots import CONTROL, to_bytes, voters_of_snapshot
-from kspec.impl.metadata.voters import Endpoint, voters_in, voters_record
+from kspec.impl.metadata.files import batches_of, replay_into
+from kspec.impl.metadata.image import ClusterImage
+from kspec.impl.metadata.snapshots import CONTROL, to_bytes, version_of_snapshot, voters_of_snapshot
+from kspec.impl.metadata.voters import Endpoint, version_in_batch, version_record, voters_in, voters_record
+from kspec.impl.records.batch import headers
 from kspec.impl.records.record import new_batch
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.quorum import begin_asked, by_ids, end_asked, vote_asked
@@ -102,3 +105,21 @@ def test_the_voters_among_fetched_records_are_found() -> None:
     cut_off = new_batch([(5, voters_record(VOTERS)[0], b"\0\0\x09")], base_offset=7, leader_epoch=2, attributes=CONTROL)
     part = Message(records=cut_off, **told)
     assert answer_taken("Fetch", Message(error_code=0, responses=[Message(partitions=[part])]), Offset(7)) is None
+
+
+def test_a_snapshot_of_a_broker_has_the_version_and_no_voters() -> None:
+    for version in (0, 1):
+        content = to_bytes([], Epoch(3), TimestampMs(7), None, version)
+        assert version_of_snapshot(content) == version
+        assert voters_of_snapshot(content, "a snapshot") == {}
+    assert version_of_snapshot(to_bytes([], Epoch(3), TimestampMs(7), VOTERS)) == 1
+
+
+def test_the_version_of_a_control_batch() -> None:
+    told = new_batch([(7, *version_record()), (7, *voters_record(VOTERS))], attributes=CONTROL)
+    other = new_batch([(7, *voters_record(VOTERS))], attributes=CONTROL)
+    assert [version_in_batch(memoryview(one), next(iter(headers(memoryview(one))))) for one in (told, other)] == [1, None]
+    (batch,) = batches_of(memoryview(told))
+    image = ClusterImage()
+    replay_into(image, [batch])
+    assert (image.kraft_version, image.spec.end_offset) == (1, 2)
