@@ -1,4 +1,4 @@
-"""Where a controller tells others that it is reached."""
+"""The address that a controller tells others."""
 
 import socket
 from pathlib import Path
