@@ -101,7 +101,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             "",
             "The same, with `--controllers 3` and one rule of the quorum weakened, or as 4.2 to 4.4 have it where `next`",
             "repairs it. Voters are removed and added, and controllers lose power, disks and links in these seeds",
-            "([how](simulated-clusters.md#several-controllers)).",
+            "([how](simulated-clusters.md#several-controllers)). A seed need not be the first that shows it.",
             f"{sum('promise' in found.get(name, {}) for name in OF_QUORUM)} of {len(OF_QUORUM)} are caught.",
             "",
             "| mutant | what it means | caught by | seed | steps |",
