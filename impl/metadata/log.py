@@ -32,8 +32,7 @@ class MetadataLog(MetadataFiles):
 
     def __init__(self, disk: Disk, log_dir: Path, now: Instant) -> None:
         super().__init__(disk, log_dir, now)
-        if self.snapshot.end_offset == self.end_offset == self.files.log.start_offset:
-            self.files.open_epoch(self.snapshot.epoch)
+        self._open_epoch_of_snapshot()
 
     # ---- for those who fetch it
 
@@ -112,8 +111,14 @@ class MetadataLog(MetadataFiles):
         self.files.flush(now.monotonic)
 
     def cut(self, end_offset: Offset) -> None:
-        """Cut the log."""
+        """Cut the log; if it is empty then, the epoch of its snapshot counts as opened."""
         self.files.truncate_to(end_offset)
+        self._open_epoch_of_snapshot()
+
+    def _open_epoch_of_snapshot(self) -> None:
+        """Open the epoch of the snapshot, if the log has no record after it."""
+        if self.snapshot.end_offset == self.end_offset == self.files.log.start_offset:
+            self.files.open_epoch(self.snapshot.epoch)
 
     def begin_anew(self, snapshot: SnapshotId, content: bytes, now: Instant) -> None:
         """Empty the log, which begins after a snapshot that was fetched; its epoch counts as opened."""

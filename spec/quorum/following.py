@@ -132,13 +132,18 @@ def handle_fetch_response(
 def truncate_by(server: QuorumServer, state: QuorumReplica[LogT], end: EpochEndOffset) -> QuorumStep[LogT]:
     """Truncate to where the follower's log has parted from the leader's, which is never below what is committed.
 
-    **Kafka:** `KafkaRaftClient.handleFetchResponse`, `KafkaRaftLog.truncateTo`.
+    A log that is empty then begins and ends with a snapshot, whose epoch is its last one.
+
+    **Kafka:** `KafkaRaftClient.handleFetchResponse`, `KafkaRaftLog.truncateTo`, `lastFetchedEpoch`.
     """
     offset = truncation_offset(state.local.log, state.snapshot, end)
     committed = max(state.high_watermark, state.local.high_watermark)
     if not server.protocol.may_truncate(min(offset, end.end_offset), committed):
         return Step(state, (Halt(IllegalState.BELOW_HIGH_WATERMARK),))
-    after = state._replace(local=truncate(state.local, offset))
+    local = truncate(state.local, offset)
+    if state.snapshot != NO_SNAPSHOT and state.snapshot.end_offset == offset:
+        local = local._replace(log=local.log.open_epoch(state.snapshot.epoch))
+    after = state._replace(local=local)
     if state.voters_in_log:
         voter_sets = server.protocol.sets_after_cut(state.voter_sets, offset)
         after = after._replace(voter_sets=voter_sets, voters_in_log=are_in_log(voter_sets[-1].voters))

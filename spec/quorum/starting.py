@@ -60,8 +60,8 @@ def _restored(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[Lo
     match server.protocol.role_after_restart(election.leader, election.voted, own):
         case VoterRole.LEADER:
             return become_leader(server, state._replace(tally=first_tally(server, state)))
-        case VoterRole.RESIGNED:
-            return _stored(server, resigned(server, state))
+        case VoterRole.RESIGNED:  # its time ends, whether it votes or not: one that does not reads on then
+            return Step(resigned(server, state), (PersistElection(state.election), election_timer(server)))
         case VoterRole.CANDIDATE:
             return _standing_again(server, state)
         case _:

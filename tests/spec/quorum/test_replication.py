@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kspec.spec.log.epoch_log import EMPTY_EPOCH_LOG, EpochLog
 from kspec.spec.log.record_log import EMPTY_LOG, RecordLog
 from kspec.spec.messages.fetch import FetchPosition
 from kspec.spec.messages.quorum.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
@@ -23,6 +24,7 @@ from kspec.spec.quorum.effects import (
     SnapshotWanted,
     StartTimer,
 )
+from kspec.spec.quorum.elections import on_timeout
 from kspec.spec.quorum.following import (
     after_own_snapshot,
     handle_begin_quorum_epoch,
@@ -30,6 +32,7 @@ from kspec.spec.quorum.following import (
     handle_fetch_response,
     on_snapshot,
     on_snapshot_piece,
+    truncate_by,
 )
 from kspec.spec.quorum.leading import (
     append,
@@ -47,9 +50,10 @@ from kspec.spec.quorum.refusals import check_described_quorum, check_wait
 from kspec.spec.quorum.replica import ElectionState, QuorumReplica, ReplicaProgress
 from kspec.spec.quorum.requests import requests_of
 from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.replication import last_epoch_of
 from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.starting import start
-from kspec.spec.quorum.transitions import check_quorum_timer, count_majority, fetch_timer, flush_and_count
+from kspec.spec.quorum.transitions import check_quorum_timer, count_majority, election_timer, fetch_timer, flush_and_count
 from kspec.spec.releases.quorum import QUORUM_NEXT, QUORUM_RELEASES
 from kspec.spec.step import Send
 from kspec.spec.values import (
@@ -496,3 +500,25 @@ def test_a_quorum_commits_across_leaders_in_every_release(release: Any) -> None:
     assert {state.high_watermark for state in quorum.states.values()} == {6}
     assert QuorumFetchResponse(Error.NONE, Epoch(0)).diverging == UNDEFINED_EPOCH_END
     assert FETCHED.to == TWO
+
+
+@pytest.mark.parametrize("algebra", [EMPTY_LOG, EMPTY_EPOCH_LOG])
+def test_a_log_that_is_cut_back_to_its_snapshot_has_the_epoch_of_that(algebra: RecordLog | EpochLog) -> None:
+    """Else its next fetch names no epoch, is told of the same snapshot, and nothing comes of it, for ever."""
+    server, snapshot = server_of(TWO), SnapshotId(Offset(5), Epoch(1))
+    state = start(server, algebra, ElectionState(Epoch(2)), directory_of(TWO), fixed_voters(VOTERS)).state
+    begun = on_snapshot(server, state, snapshot, NOW).state
+    log = begun.local.log.append((Record(7, Epoch(2)),))
+    cut = truncate_by(server, begun._replace(local=begun.local._replace(log=log)), EpochEndOffset(Epoch(1), Offset(5)))
+    assert cut.effects == (LogCut(Offset(5)),)
+    assert (cut.state.local.log.end_offset, last_epoch_of(cut.state.local.log)) == (5, snapshot.epoch)
+
+
+def test_one_that_led_and_votes_no_more_does_not_stay_resigned() -> None:
+    """Its time ends, and it reads on as an observer."""
+    server, others = server_of(ONE), frozenset({key_of(TWO), key_of(THREE)})
+    step = start(server, EMPTY_LOG, ElectionState(Epoch(3), ONE), directory_of(ONE), fixed_voters(others))
+    assert step.state.role == VoterRole.RESIGNED
+    assert election_timer(server) in step.effects
+    after = on_timeout(server, step.state, NOW).state
+    assert (after.role, after.election.epoch) == (VoterRole.UNATTACHED, 4)
