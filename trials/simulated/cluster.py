@@ -273,12 +273,14 @@ class SimulatedCluster:
         return all(node_id in one.isr for one in assigned)
 
     def is_displaced(self, node: BrokerNode) -> bool:
-        """Whether this incarnation of the broker has registered, and the controller has another one registered now."""
+        """Whether this incarnation of the broker has registered, and the controller has another registration of it now: that
+        of an earlier incarnation, or one more of this incarnation after such a one.
+        """
         if not (node.up and node.is_registered and self.controller.up):
             return False
         lifecycle = node.member.membership.lifecycle
-        known = {int(one.broker): one.incarnation for one in self.controller.core.image.spec.brokers}
-        return known.get(node.node_id) != lifecycle.incarnation
+        known = {int(one.broker): (one.incarnation, one.broker_epoch) for one in self.controller.core.image.spec.brokers}
+        return known.get(node.node_id) != (lifecycle.incarnation, lifecycle.broker_epoch)
 
     def is_alone(self, node: BrokerNode) -> bool:
         """Whether all other brokers are fenced, and this one is not."""

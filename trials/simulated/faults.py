@@ -79,6 +79,6 @@ class Faults:
             looks = self._displaced.get(broker.node_id, 0) + 1 if cluster.is_displaced(broker) else 0
             self._displaced[broker.node_id] = looks
             if looks * REVIVED_EVERY_MS >= NOTICED_AFTER_MS:
-                cluster.tell(f"broker {broker.node_id} is restarted: the controller has an earlier incarnation in its place")
+                cluster.tell(f"broker {broker.node_id} is restarted: the controller has another registration in its place")
                 self._site.kill(broker)
         cluster.clock.after(REVIVED_EVERY_MS, self._revive)
