@@ -26,7 +26,7 @@ KNOWN = {
     "impl/controller/votes.py _is_present": "whether a leader's address is heard of, which is told with its request",
     "impl/metadata/active.py pass_over": "that all that was decided is stored",
     "impl/metadata/log.py voters_found": "reads the log's files to their end",
-    "impl/metadata/log.py __init__": "a log without records has the epoch of its snapshot",
+    "impl/metadata/log.py _open_epoch_of_snapshot": "a log without records has the epoch of its snapshot",
     "impl/metadata/files.py __init__": "files that end before the snapshot beside them begin again at it",
     "impl/metadata/files.py take_snapshot": "that the image has all of the log",
     "impl/server/shell.py take_snapshot": "that the image has all of the log",
