@@ -32,6 +32,7 @@ COUNTS: list[tuple[dict[str, Any], int, int, int]] = [
     ({**OLDER, "servers": 2, "late_answers": 1}, 386, 762, 1_092),
     ({**OLDER, "servers": 2, "late_requests": 1}, 1_016, 2_022, 3_265),
     ({"servers": 2, "resignations": 1}, 367, 732, 1_299),
+    ({"servers": 2, "upgrades": 1, "power_losses": 1, "max_epoch": 3, "records": 0}, 1_063, 2_122, 4_092),
     ({**OLDER, "servers": 4, "max_epoch": 1, "records": 0}, 487, 9_786, 3_395),
     ({"max_epoch": 1}, 3_266, 19_496, 20_238),
     ({**NEXT, "voters": 2, "voter_changes": 1, "records": 0}, 5_538, 33_222, 32_585),
