@@ -309,14 +309,13 @@ def is_true(past: Elections, message: Any, asked: Any = None) -> z3.BoolRef:
 
 
 def premise(taken: VoterStep, role: VoterRole | None) -> z3.BoolRef:
-    """The truth of the message that arrives; an answer is expected only to a request of the present role and epoch."""
+    """The truth of the message that arrives."""
     told = []
     if taken.request is not None:
         told.append(is_true(BEFORE, taken.request))
     if taken.question is not None and role is not None:
         question = taken.question.message
         told.append(is_true(BEFORE, taken.answer, (taken.question.to, question)))
-        told.append(z3.Implies(taken.expected, belongs(role, taken.before.election.epoch, question)))
     return z3.And(*told)
 
 

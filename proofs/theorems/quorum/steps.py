@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import z3
 
-from kspec.proofs.symbolic.paths import decide
+from kspec.proofs.symbolic.paths import assume, decide
 from kspec.proofs.symbolic.values import SymbolicBool, number
 from kspec.proofs.theorems.quorum.voter import (
     DIRECTORY,
@@ -161,9 +161,13 @@ def asked(kind: str, party: Party, role: VoterRole) -> VoterStep:
 
 
 def answered(kind: str, party: Party, role: VoterRole) -> VoterStep:
-    """An answer arrives to a request of this kind, made at any time; it is expected if nothing has been forgotten since."""
+    """An answer arrives to a request of this kind, made at any time; it is expected if nothing has been forgotten since.
+
+    Only one to a request of the present role and epoch is: a voter that leaves these forgets what it has asked.
+    """
     before, question = party.in_role(role), Send(THEM, own_question(kind))
     answer, expected = answer_to(question.message, party), z3.Bool("is expected")
+    assume(z3.Implies(expected, belongs(role, before.election.epoch, question.message)))
     is_expected: Any = SymbolicBool(expected)
     step = handle_answer(party.server, before, question, answer, is_expected, NOW)
     return VoterStep(before, step, question=question, answer=answer, expected=expected)

@@ -4,9 +4,7 @@ from collections.abc import Iterable
 
 import click
 
-from kspec.cli.broker.asking import check_plaintext
-from kspec.cli.broker.client import command_config
-from kspec.cli.broker.quorum.command import QuorumAdmin
+from kspec.cli.broker.quorum.admin import QuorumAdmin, asks_quorum
 from kspec.cli.statuses import RefusedError
 from kspec.impl.wire.values import Message
 from kspec.spec.controller.rules.features import FeatureChange
@@ -16,27 +14,12 @@ HIGHEST = 32_767
 
 
 @click.group("features")
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Where the cluster is reached.")
-@click.option("--bootstrap-controller", metavar="HOST:PORT,...", help="Where its controllers are reached.")
-@command_config
-@click.option("--timeout", type=click.IntRange(1), default=30_000, metavar="MS", help="How long to wait for an answer.")
-@click.pass_context
-def features(
-    ctx: click.Context,
-    bootstrap_server: str | None,
-    bootstrap_controller: str | None,
-    command_config: str | None,
-    timeout: int,
-) -> None:
+@asks_quorum
+def features() -> None:
     """Describe the levels of features, or change them, as kafka-features does.
 
     kraft.version=1 lets controllers be added and removed that were named by settings until then.
     """
-    check_plaintext(command_config)
-    servers = [one for one in (bootstrap_server, bootstrap_controller) if one is not None]
-    if len(servers) != 1:
-        raise click.UsageError("give one of --bootstrap-server and --bootstrap-controller")
-    ctx.obj = QuorumAdmin(servers[0], bootstrap_controller is not None, timeout / 1000)
 
 
 @features.command()
