@@ -195,7 +195,7 @@ CANDIDATES = (
             _pre_vote(ONE, TWO),
         ),
         unseated,
-        departs="an epoch has 32 bits, and the rules of spec know no largest one",
+        departs="an epoch has 32 bits, and by the rules of spec who finds none left halts",
     ),
     QuorumRun(
         "old-voter",

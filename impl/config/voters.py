@@ -57,7 +57,7 @@ def bootstrap_of(listed: Iterable[str]) -> dict[int, Place]:
     found: dict[int, Place] = {}
     for number, one in enumerate(listed):
         host, colon, port = one.rpartition(":")
-        if not colon or not host or not port.isdecimal():
+        if not colon or not host or not _is_port(port):
             raise ConfigError(f"{BOOTSTRAP} must have the form HOST:PORT, not {one!r}")
         found[-2 - number] = Place(host.strip("[]"), int(port))
     return found
@@ -69,9 +69,20 @@ def places_of(listed: Iterable[str]) -> dict[int, Place]:
     for one in listed:
         node, at, address = one.partition("@")
         host, colon, port = address.rpartition(":")
-        if not at or not colon or not node.isdecimal() or not port.isdecimal():
+        if not at or not colon or not host or not _is_id(node) or not _is_port(port):
             raise ConfigError(f"{VOTERS} must have the form ID@HOST:PORT, not {one!r}")
+        place = Place(host.strip("[]"), int(port))
         if int(node) in found:
             raise ConfigError(f"{VOTERS} must name each controller once, and names {node} twice")
-        found[int(node)] = Place(host.strip("[]"), int(port))
+        if place in found.values() and place.port:
+            raise ConfigError(f"{VOTERS} must name each address once, and names {address} twice")
+        found[int(node)] = place
     return found
+
+
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and int(text) < 2**16
+
+
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and int(text) < 2**31

@@ -5,7 +5,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
 
 from kspec.impl.storage import Disk, StorageError
-from kspec.impl.storage.small_files import read_text, replace_file
+from kspec.impl.storage.small_files import UUID_TEXT, read_text, replace_file
 from kspec.spec.quorum.replica import NO_ELECTION, ElectionState
 from kspec.spec.values import NO_REPLICA, BrokerId, DirectoryId, Epoch, ReplicaKey
 
@@ -13,7 +13,7 @@ QUORUM_STATE = "quorum-state"
 NO_DIRECTORY_TEXT = "A" * 22
 """Kafka: `ReplicaKey.NO_DIRECTORY_ID`, as text."""
 
-WITH_VOTERS, WITH_DIRECTORY = 0, 1
+VERSIONS = WITH_VOTERS, WITH_DIRECTORY = 0, 1
 """The versions that go with `kraft.version` 0, where voters are named by their ids, and 1. Kafka: `QuorumStateData`."""
 
 
@@ -58,12 +58,21 @@ def read_election(disk: Disk, folder: str) -> ElectionState:
         return NO_ELECTION
     try:
         found: dict[str, Any] = json.loads(read_text(disk, path))
-        epoch, leader, voted = (int(found[name]) for name in ("leaderEpoch", "leaderId", "votedId"))
-        directory = urlsafe_b64decode(f"{found.get('votedDirectoryId', NO_DIRECTORY_TEXT)}==")
+        epoch, leader, voted = (_number(found[name]) for name in ("leaderEpoch", "leaderId", "votedId"))
+        directory = found.get("votedDirectoryId", NO_DIRECTORY_TEXT)
+        if _number(found["data_version"]) not in VERSIONS or epoch < 0 or UUID_TEXT.fullmatch(directory) is None:
+            raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StorageError(
-            f"{path} is damaged: it should be one object with leaderId, leaderEpoch and votedId; "
-            "whom this controller has voted for is lost with it"
+            f"{path} is damaged: it should be one object of data_version 0 or 1 with leaderId, leaderEpoch and votedId, "
+            "numbers of 32 bits; whom this controller has voted for is lost with it"
         ) from None
-    given = NO_REPLICA if voted < 0 else ReplicaKey(BrokerId(voted), DirectoryId(directory))
+    given = NO_REPLICA if voted < 0 else ReplicaKey(BrokerId(voted), DirectoryId(urlsafe_b64decode(f"{directory}==")))
     return ElectionState(Epoch(epoch), BrokerId(leader), given)
+
+
+def _number(value: object) -> int:
+    """A number of the file. Raises: `ValueError`, if it is none of 32 bits."""
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
+        raise ValueError
+    return value

@@ -168,6 +168,7 @@ class IllegalState(Enum):
     BELOW_HIGH_WATERMARK = "a truncation of what is committed"
     HIGH_WATERMARK_BACK = "an earlier high watermark"
     UNEXPECTED_OFFSET = "records that do not follow its log"
+    NO_EPOCH_LEFT = "the last epoch that a message can name: nobody can be elected after it"
 
 
 @dataclass(frozen=True, slots=True)

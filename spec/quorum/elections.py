@@ -6,7 +6,7 @@ from kspec.spec.quorum.answers import take_epoch_and_leader
 from kspec.spec.quorum.effects import Halt, IllegalState, PersistElection, QuorumEffect, QuorumTimer, StartTimer
 from kspec.spec.quorum.refusals import check_voters_request, is_meant
 from kspec.spec.quorum.replica import QuorumReplica, QuorumServer, may_stand
-from kspec.spec.quorum.rules.epochs import NOMINEES, VoterRole
+from kspec.spec.quorum.rules.epochs import LAST_EPOCH, NOMINEES, VoterRole
 from kspec.spec.quorum.rules.replication import last_epoch_of
 from kspec.spec.quorum.rules.voters import ids_of
 from kspec.spec.quorum.rules.votes import counted
@@ -139,6 +139,8 @@ def on_timeout(server: QuorumServer, state: QuorumReplica[LogT], now: MonotonicM
     if state.role == VoterRole.LEADER or (state.role != VoterRole.RESIGNED and not may_stand(server, state)):
         return Step(state)
     if state.role == VoterRole.RESIGNED and (role == VoterRole.UNATTACHED or not may_stand(server, state)):
+        if state.election.epoch == LAST_EPOCH:
+            return Step(state, (Halt(IllegalState.NO_EPOCH_LEFT),))
         return _without_delay(
             become_unattached(server, state, server.protocol.epoch_after_resignation(state.election.epoch))
         )

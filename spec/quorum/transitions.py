@@ -36,7 +36,7 @@ from kspec.spec.quorum.replica import (
     voters_of,
     votes,
 )
-from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.epochs import LAST_EPOCH, VoterRole
 from kspec.spec.quorum.rules.voters import ids_of, matches
 from kspec.spec.quorum.rules.votes import NO_TALLY, Tally, is_elected, is_rejected
 from kspec.spec.step import Step
@@ -146,10 +146,13 @@ def become_prospective(server: QuorumServer, state: QuorumReplica[LogT]) -> Quor
 
 
 def become_candidate(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
-    """The replica stands for election in the next epoch, and votes for itself, which it stores.
+    """The replica stands for election in the next epoch, and votes for itself, which it stores. It halts if there is none.
 
-    **Kafka:** `QuorumState.transitionToCandidate`, `KafkaRaftClient.onBecomeCandidate`.
+    **Kafka:** `QuorumState.transitionToCandidate`, `KafkaRaftClient.onBecomeCandidate`, where the epoch after the last one is
+    negative, and all others refuse it.
     """
+    if state.election.epoch == LAST_EPOCH:
+        return Step(state, (Halt(IllegalState.NO_EPOCH_LEFT),))
     election = ElectionState(next_epoch(state.election.epoch), NO_LEADER, own_key(server, state))
     standing = in_role(state, VoterRole.CANDIDATE, election)._replace(tally=first_tally(server, state))
     return or_forward(server, Step(standing, (PersistElection(election), election_timer(server))))

@@ -1,13 +1,18 @@
 """The voters with their addresses, of which `spec` knows nothing: those of settings, and those of the log (KIP-853)."""
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from kspec.impl.metadata.voters import Endpoint, KnownVoters, VotersFound
+from kspec.impl.wire.quorum import error_of
+from kspec.impl.wire.values import Message
 from kspec.spec.log.epoch_log import EpochLog
 from kspec.spec.messages.quorum.voters import VoterSetEntry, VoterSets
 from kspec.spec.quorum.replica import QuorumReplica
 from kspec.spec.quorum.rules.voters import fixed_voters, sets_after_snapshot
-from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Offset, ReplicaKey
+from kspec.spec.values import UNKNOWN_OFFSET, BrokerId, Error, Offset, ReplicaKey
+
+LOG = logging.getLogger("kspec.controller")
 
 
 class KnownVoterSets:
@@ -26,6 +31,8 @@ class KnownVoterSets:
         """The voters of each record, by its offset."""
         self._leaders: dict[int, Endpoint] = {}
         """The addresses of leaders, as they were told last."""
+        self._refusals: dict[int, Error] = {}
+        """The last errors of nodes that are about no partition, as far as they have been logged."""
 
     def begin(self, found: Iterable[VotersFound], snapshot_end: Offset) -> tuple[VoterSets, bool]:
         """The voter sets of a log that has these records, and whether they are those of the log.
@@ -60,6 +67,21 @@ class KnownVoterSets:
     def hear_of(self, leader: int, at: Endpoint) -> None:
         """Somebody says where a leader is reached: a replica that is no voter may not know it from its log."""
         self._leaders[leader] = at
+
+    def hear_from(self, node: int, answer: Message | None) -> None:
+        """Note what an answer of a node says beside its subject: where leaders are reached, or that it refuses all.
+
+        So does a node of another cluster. That is logged once, until the node says something else.
+        """
+        if answer is None:
+            return
+        refusal = error_of(answer.error_code)
+        if refusal not in (self._refusals.get(node, Error.NONE), Error.UNSUPPORTED_VERSION):
+            self._refusals[node] = refusal
+            if refusal != Error.NONE:
+                LOG.warning("node %d refuses what this controller asks: %s", node, refusal.name)
+        for one in answer.node_endpoints or () if refusal == Error.NONE else ():
+            self.hear_of(one.node_id, Endpoint("", one.host, one.port))
 
     def note(self, found: Iterable[VotersFound]) -> None:
         """The log has these records now, or a snapshot in their place."""

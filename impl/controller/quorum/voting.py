@@ -471,8 +471,7 @@ class MetadataVoter:
         self, send: Send[QuorumRequest], asked: OutgoingAsk, generation: int, message: Message | None, now: Instant
     ) -> list[Effect]:
         is_expected = generation == self._generation
-        for one in () if message is None else message.node_endpoints or ():
-            self.known.hear_of(one.node_id, Endpoint("", one.host, one.port))
+        self.known.hear_from(send.to, message)
         fetched = send.message.fetch.fetch_offset if isinstance(send.message, QuorumFetchRequest) else Offset(0)
         answer = None if message is None else answer_taken(asked.api, message, fetched)
         if answer is None:

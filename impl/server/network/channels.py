@@ -10,10 +10,13 @@ import logging
 import socket
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 from kspec.impl.broker.calls import Ask
 from kspec.impl.broker.calls import ChannelKey as Name
 from kspec.impl.server.network.connection import Connection, configure
+from kspec.impl.server.network.names import Place, literal, look_up
 from kspec.impl.wire.requests import read_response, request_parts, sent
 from kspec.impl.wire.values import DecodeError, Message
 from kspec.spec.values import Error
@@ -21,6 +24,8 @@ from kspec.spec.values import Error
 LOG = logging.getLogger("kspec.channels")
 
 CONNECT_SECONDS = 10.0
+UNKNOWN_SECONDS = 1.0
+"""The time after which a name that is not known is asked for again. Kafka: `reconnect.backoff.max.ms`."""
 Address = tuple[str, int]
 Answered = Callable[[Ask, Message | None], None]
 
@@ -37,6 +42,11 @@ class Channel:
         self._under_way: Ask | None = None
         self._connection: Connection | None = None
         self._connecting: socket.socket | None = None
+        self._is_opening = False
+        self._opening = 0
+        """The number of the connection that is being opened: a name that is found later is not for it."""
+        self._unknown_until = 0.0
+        """The time of the loop (s) up to which the name is not asked for again; 0 if it was not unknown at last."""
         self._versions: dict[int, tuple[int, int]] = {}
         self._correlation = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -51,31 +61,62 @@ class Channel:
         self._waiting.append(asked)
         if self._connection is not None:
             self._next()
-        elif self._connecting is None:
+        elif not self._is_opening:
             self._connect(address)
 
     # ---- connections
 
     def _connect(self, address: Address) -> None:
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._connecting = sock = socket.socket(family, socket.SOCK_STREAM)
-        configure(sock, -1, -1)
-        error = sock.connect_ex(address)
-        if error not in (0, errno.EINPROGRESS):
-            self._loop.call_soon(self._fail)
-            return
-        self._loop.add_writer(sock.fileno(), self._connected, address)
+        self._opening += 1
+        self._is_opening = True
         self._wait(min(CONNECT_SECONDS, self._patience))
+        place = literal(*address)
+        if place is not None:
+            self._try([place], address)
+        elif self._loop.time() < self._unknown_until:
+            self._loop.call_soon(self._fail)
+        else:
+            look_up(self._loop, *address, partial(self._named, self._opening, address))
 
-    def _connected(self, address: Address) -> None:
+    def _named(self, opening: int, address: Address, places: list[Place]) -> None:
+        if opening != self._opening or not self._is_opening:
+            return
+        if places:
+            self._unknown_until = 0.0
+            self._try(places, address)
+            return
+        if not self._unknown_until:
+            LOG.warning("the name of node %d, %s, is not known", self.name.node, address[0])
+        self._unknown_until = self._loop.time() + UNKNOWN_SECONDS
+        self._fail()
+
+    def _try(self, places: list[Place], address: Address) -> None:
+        """Connect to the first of the places that can be reached."""
+        while places:
+            (family, at), *places = places
+            with suppress(OSError):  # a machine may be without one of the families
+                sock = socket.socket(family, socket.SOCK_STREAM)
+                configure(sock, -1, -1)
+                if sock.connect_ex(at) in (0, errno.EINPROGRESS):
+                    self._connecting = sock
+                    self._loop.add_writer(sock.fileno(), self._connected, places, address)
+                    return
+                sock.close()
+        self._loop.call_soon(self._fail)
+
+    def _connected(self, others: list[Place], address: Address) -> None:
         sock, self._connecting = self._connecting, None
         assert sock is not None
         self._loop.remove_writer(sock.fileno())
-        self._stop_waiting()
         if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             sock.close()
-            self._fail()
+            if others:
+                self._try(others, address)
+            else:
+                self._fail()
             return
+        self._stop_waiting()
+        self._is_opening = False
         self._versions = {}
         self._connection = Connection(self._loop, sock, self, address)
         self._hello.timeout_ms = int(self._patience * 1000)
@@ -176,6 +217,7 @@ class Channel:
     def _fail(self) -> None:
         """Let all waiting requests go without a response."""
         self._stop_waiting()
+        self._is_opening = False
         if self._connecting is not None:
             self._loop.remove_writer(self._connecting.fileno())
             self._connecting.close()

@@ -610,20 +610,21 @@ class Outcomes:
 
     def __init__(self, role: VoterRole | None) -> None:
         self.role = role
-        self.known: dict[Any, tuple[VoterStep, Told]] = {}
+        self.known: dict[Any, tuple[VoterStep, CountedMajority, Told]] = {}
 
     def of(self, stepped: tuple[VoterStep, CountedMajority]) -> Told:
         """Whether each conjunct holds after a step, with what it rests on."""
         taken, counting = stepped
-        key = None if counting.facts or counting.made else _outcome(taken)
+        key = None if counting.made else (_outcome(taken), _outcome((*counting.facts, counting.somebody, counting.code)))
         if key is not None and key in self.known:
-            return self.known[key][1]
+            *_, known = self.known[key]
+            return known
         told: Told = {}
         for claimed in (_told_of_elections, _told_of_logs, _told_of_sets, _told_of_memory):
             holding, premises = claimed(taken, self.role, counting)
             told |= {name: z3.Implies(z3.And(*premises), holds) for name, holds in holding.items()}
         if key is not None:
-            self.known[key] = taken, told
+            self.known[key] = taken, counting, told
         return told
 
 

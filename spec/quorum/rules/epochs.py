@@ -21,6 +21,10 @@ NOMINEES = (VoterRole.PROSPECTIVE, VoterRole.CANDIDATE)
 """Roles in which a replica counts votes. Kafka: `NomineeState`."""
 
 
+LAST_EPOCH = Epoch(2**31 - 1)
+"""The last epoch that a message can name, since an epoch has 32 bits there."""
+
+
 def asks_before_candidacy(role: VoterRole) -> VoterRole:
     """The role of a voter when its time is over: it asks before it is a candidate, who raises the epoch of all.
 

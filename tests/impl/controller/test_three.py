@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from kspec.impl.metadata.election_file import QUORUM_STATE, read_election
+from kspec.impl.metadata.election_file import QUORUM_STATE, read_election, write_election
 from kspec.impl.metadata.files import FOLDER
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
 from kspec.spec.quorum.replica import ElectionState
 from kspec.spec.quorum.rules.epochs import VoterRole
-from kspec.spec.values import BrokerId, Epoch, Error, ReplicaKey
+from kspec.spec.values import BrokerId, DirectoryId, Epoch, Error, ReplicaKey
 from kspec.trials.simulated.disk import SimulatedDisk, Survives
 from kspec.trials.simulated.nodes import ControllerNode
 from tests.impl.controller.three import SimulatedPeer, ThreeControllers
@@ -228,6 +228,32 @@ def test_the_stored_election_is_in_kafkas_form() -> None:
         disk.write_file(f"/log/{QUORUM_STATE}", damaged.encode())
         with pytest.raises(StorageError, match="quorum-state is damaged"):
             read_election(disk, "/log")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"leaderEpoch": 2**31},
+        {"leaderEpoch": -1},
+        {"leaderEpoch": True},
+        {"leaderId": 1.5},
+        {"votedId": 2**40},
+        {"votedDirectoryId": "AAA"},
+        {"votedDirectoryId": 3},
+        {"data_version": 2},
+        {"data_version": None},
+    ],
+    ids=str,
+)
+def test_a_stored_election_is_damaged_if_one_field_is_none_of_its_kind(wrong: dict[str, object]) -> None:
+    disk = SimulatedDisk()
+    disk.make_folder("/log")
+    write_election(disk, "/log", ElectionState(Epoch(7), BrokerId(2), ReplicaKey(BrokerId(2), DirectoryId(b"d" * 16))), None)
+    assert read_election(disk, "/log").leader == 2
+    fields = json.loads(disk.read_file(f"/log/{QUORUM_STATE}"))
+    disk.write_file(f"/log/{QUORUM_STATE}", json.dumps(fields | wrong).encode())
+    with pytest.raises(StorageError, match="quorum-state is damaged"):
+        read_election(disk, "/log")
 
 
 # ---- whatever happens

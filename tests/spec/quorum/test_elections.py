@@ -25,7 +25,7 @@ from kspec.spec.quorum.following import handle_begin_quorum_epoch
 from kspec.spec.quorum.messages import handle_answer
 from kspec.spec.quorum.replica import ElectionState, QuorumReplica
 from kspec.spec.quorum.requests import requests_of
-from kspec.spec.quorum.rules.epochs import VoterRole
+from kspec.spec.quorum.rules.epochs import LAST_EPOCH, VoterRole
 from kspec.spec.quorum.rules.voters import fixed_voters
 from kspec.spec.quorum.rules.votes import Tally, takes_epoch_unless_served
 from kspec.spec.quorum.starting import start
@@ -322,6 +322,20 @@ def test_a_candidate_asks_before_it_stands_again_and_up_to_3_9_stands_at_once() 
     assert on_timeout(server_of(ONE), candidate(), NOW).state.role == VoterRole.PROSPECTIVE
     older = on_timeout(server_of(ONE, RELEASES["3.9"]), candidate(), NOW).state
     assert (older.role, older.election.epoch) == (VoterRole.CANDIDATE, 2)
+
+
+def test_nobody_is_elected_after_the_last_epoch() -> None:
+    server, older = server_of(ONE), server_of(ONE, RELEASES["3.9"])
+    last = ElectionState(LAST_EPOCH)
+    asking = become_prospective(server, started(ONE)._replace(election=last)).state
+    step = handle_vote_response(server, asking, Send(TWO, vote(ONE)), response(LAST_EPOCH), NOW)
+    assert (reasons(step), step.state.election) == ([IllegalState.NO_EPOCH_LEFT], last)
+    assert reasons(on_timeout(older, started(ONE)._replace(election=last), NOW)) == [IllegalState.NO_EPOCH_LEFT]
+    led = restarted(ElectionState(LAST_EPOCH, ONE)).state
+    assert reasons(on_timeout(server, led, NOW)) == [IllegalState.NO_EPOCH_LEFT]
+    before = become_prospective(server, started(ONE)._replace(election=ElectionState(Epoch(LAST_EPOCH - 1)))).state
+    stands = handle_vote_response(server, before, Send(TWO, vote(ONE)), response(LAST_EPOCH - 1), NOW)
+    assert (stands.state.role, stands.state.election.epoch) == (VoterRole.CANDIDATE, LAST_EPOCH)
 
 
 # ---- starting
