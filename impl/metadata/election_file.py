@@ -58,9 +58,9 @@ def read_election(disk: Disk, folder: str) -> ElectionState:
         return NO_ELECTION
     try:
         found: dict[str, Any] = json.loads(read_text(disk, path))
-        epoch, leader, voted = (_number(found[name]) for name in ("leaderEpoch", "leaderId", "votedId"))
+        epoch, leader, voted = _number(found["leaderEpoch"], 0), _number(found["leaderId"]), _number(found["votedId"])
         directory = found.get("votedDirectoryId", NO_DIRECTORY_TEXT)
-        if _number(found["data_version"]) not in VERSIONS or epoch < 0 or UUID_TEXT.fullmatch(directory) is None:
+        if found["data_version"] not in VERSIONS or UUID_TEXT.fullmatch(directory) is None:
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StorageError(
@@ -71,8 +71,8 @@ def read_election(disk: Disk, folder: str) -> ElectionState:
     return ElectionState(Epoch(epoch), BrokerId(leader), given)
 
 
-def _number(value: object) -> int:
-    """A number of the file. Raises: `ValueError`, if it is none of 32 bits."""
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
+def _number(value: object, lowest: int = -1) -> int:
+    """A number of the file. Raises: `ValueError`, if it is none of 32 bits, or too low."""
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**31:
         raise ValueError
     return value

@@ -16,7 +16,7 @@ from functools import partial
 from kspec.impl.broker.calls import Ask
 from kspec.impl.broker.calls import ChannelKey as Name
 from kspec.impl.server.network.connection import Connection, configure
-from kspec.impl.server.network.names import Place, literal, look_up
+from kspec.impl.server.network.names import FoundAddress, literal, look_up
 from kspec.impl.wire.requests import read_response, request_parts, sent
 from kspec.impl.wire.values import DecodeError, Message
 from kspec.spec.values import Error
@@ -70,41 +70,41 @@ class Channel:
         self._opening += 1
         self._is_opening = True
         self._wait(min(CONNECT_SECONDS, self._patience))
-        place = literal(*address)
-        if place is not None:
-            self._try([place], address)
+        numeric = literal(*address)
+        if numeric is not None:
+            self._try([numeric], address)
         elif self._loop.time() < self._unknown_until:
             self._loop.call_soon(self._fail)
         else:
             look_up(self._loop, *address, partial(self._named, self._opening, address))
 
-    def _named(self, opening: int, address: Address, places: list[Place]) -> None:
+    def _named(self, opening: int, address: Address, addresses: list[FoundAddress]) -> None:
         if opening != self._opening or not self._is_opening:
             return
-        if places:
+        if addresses:
             self._unknown_until = 0.0
-            self._try(places, address)
+            self._try(addresses, address)
             return
         if not self._unknown_until:
             LOG.warning("the name of node %d, %s, is not known", self.name.node, address[0])
         self._unknown_until = self._loop.time() + UNKNOWN_SECONDS
         self._fail()
 
-    def _try(self, places: list[Place], address: Address) -> None:
-        """Connect to the first of the places that can be reached."""
-        while places:
-            (family, at), *places = places
+    def _try(self, addresses: list[FoundAddress], address: Address) -> None:
+        """Connect to the first of these addresses that can be reached."""
+        while addresses:
+            (family, at), *addresses = addresses
             with suppress(OSError):  # a machine may be without one of the families
                 sock = socket.socket(family, socket.SOCK_STREAM)
                 configure(sock, -1, -1)
                 if sock.connect_ex(at) in (0, errno.EINPROGRESS):
                     self._connecting = sock
-                    self._loop.add_writer(sock.fileno(), self._connected, places, address)
+                    self._loop.add_writer(sock.fileno(), self._connected, addresses, address)
                     return
                 sock.close()
         self._loop.call_soon(self._fail)
 
-    def _connected(self, others: list[Place], address: Address) -> None:
+    def _connected(self, others: list[FoundAddress], address: Address) -> None:
         sock, self._connecting = self._connecting, None
         assert sock is not None
         self._loop.remove_writer(sock.fileno())
