@@ -17,7 +17,7 @@ class FoundAddress(NamedTuple):
 
 def literal(host: str, port: int) -> FoundAddress | None:
     """The address if it is numeric, so that nobody has to be asked for it; none if the host is a name."""
-    with suppress(socket.gaierror):
+    with suppress(OSError, ValueError):  # UnicodeError: a name that cannot be one
         return _found(host, port, socket.AI_NUMERICHOST)[0]
     return None
 
@@ -31,7 +31,7 @@ def look_up(loop: asyncio.AbstractEventLoop, host: str, port: int, found: Callab
     def ask() -> None:
         try:
             addresses = _found(host, port)
-        except (OSError, UnicodeError):
+        except (OSError, ValueError):
             addresses = []
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(found, addresses)

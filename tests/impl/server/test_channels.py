@@ -119,6 +119,11 @@ def test_a_name_that_is_not_known_gets_no_answer_and_is_not_asked_for_again_at_o
     assert [one.getMessage() for one in caplog.records] == ["the name of node 1, nobody, is not known"]
 
 
+@pytest.mark.parametrize("name", ["two..dots.invalid", f"{'long' * 20}.invalid"])
+def test_a_name_that_cannot_be_one_is_not_known(name: str) -> None:
+    assert answers_of(lambda channels: channels.ask(vote(2)), KNOWN, name) == [None]
+
+
 def test_a_name_that_takes_long_stops_nobody_and_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     names = NameServer(monkeypatch, machine=("127.0.0.1",))
     names.seconds = 5 * WAIT_MS / 1000
