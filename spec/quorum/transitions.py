@@ -148,8 +148,8 @@ def become_prospective(server: QuorumServer, state: QuorumReplica[LogT]) -> Quor
 def become_candidate(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
     """The replica stands for election in the next epoch, and votes for itself, which it stores. It halts if there is none.
 
-    **Kafka:** `QuorumState.transitionToCandidate`, `KafkaRaftClient.onBecomeCandidate`. The epoch after the last one is negative
-    there, and all others refuse it.
+    **Kafka:** `QuorumState.transitionToCandidate`, `KafkaRaftClient.onBecomeCandidate`. There the epoch after the last one is
+    negative, and all others refuse it.
     """
     if state.election.epoch == LAST_EPOCH:
         return Step(state, (Halt(IllegalState.NO_EPOCH_LEFT),))
