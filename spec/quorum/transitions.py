@@ -148,7 +148,7 @@ def become_prospective(server: QuorumServer, state: QuorumReplica[LogT]) -> Quor
 def become_candidate(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
     """The replica stands for election in the next epoch, and votes for itself, which it stores. It halts if there is none.
 
-    **Kafka:** `QuorumState.transitionToCandidate`, `KafkaRaftClient.onBecomeCandidate`. There the epoch after the last one is
+    **Kafka:** `QuorumState.transitionToCandidate`, `KafkaRaftClient.onBecomeCandidate`; there the epoch after the last is
     negative, and all others refuse it.
     """
     if state.election.epoch == LAST_EPOCH:
