@@ -23,9 +23,8 @@ from kspec.model_check.traces.render import length_in_words, trace_table
 from kspec.proofs.commands.choice import obligations_of, proof_of
 from kspec.proofs.induction.claims import Obligation, Status, gravest
 from kspec.proofs.induction.invariant import Theorem
-from kspec.proofs.induction.proof import Proof
 from kspec.proofs.refutation.bounded import MOST_STATES, BoundedExecution, Depth
-from kspec.proofs.refutation.counterexample import Counterexample, Search, reachable, search_for
+from kspec.proofs.refutation.counterexample import Counterexample, reachable, search_for
 from kspec.proofs.refutation.weakened import WeakenedObligations, WeakenedSearch
 from kspec.proofs.settings import ANY, ProofSettings
 from kspec.proofs.symbolic.brokers import Brokers
@@ -147,11 +146,9 @@ def prove(settings: ProofSettings, workers: int, report: Report = lambda obligat
         return _refute(settings, report)
     outcome = TheoremOutcome(settings)
     if settings.theorem in BY_STEPS:
-        steps = BY_STEPS[settings.theorem].tasks
-        for done, proved in enumerate(steps.values(), start=1):
-            found = proved(settings)
-            outcome.obligations += found
-            report(found, done, len(steps))
+        steps = [*BY_STEPS[settings.theorem].tasks]
+        proved = _proved(settings, steps, workers, report)
+        outcome.obligations = [obligation for step in steps for obligation in proved[step]]
         return outcome
     obligations = obligations_of(THEOREMS[settings.theorem], settings)
     tasks = obligations.tasks()
@@ -159,10 +156,7 @@ def prove(settings: ProofSettings, workers: int, report: Report = lambda obligat
         tasks = _changed(obligations, outcome, report)
         if outcome.counterexample is not None:
             return outcome
-    by_task: dict[str, list[Obligation]] = {}
-    for done, (task, results) in enumerate(_results(settings, tasks, workers), start=1):
-        by_task[task] = results
-        report(results, done, len(tasks))
+    by_task = _proved(settings, tasks, workers, report)
     outcome.obligations = [obligation for task in tasks for obligation in by_task[task]]
     _explain(outcome, by_task)
     if outcome.status == "proved" and not outcome.is_weakened:
@@ -245,6 +239,15 @@ def _refute(settings: ProofSettings, report: Report) -> TheoremOutcome:
     return outcome
 
 
+def _proved(settings: ProofSettings, tasks: list[str], workers: int, report: Report) -> dict[str, list[Obligation]]:
+    """The obligations of each task, which are reported as they come."""
+    by_task: dict[str, list[Obligation]] = {}
+    for done, (task, results) in enumerate(_results(settings, tasks, workers), start=1):
+        by_task[task] = results
+        report(results, done, len(tasks))
+    return by_task
+
+
 def _results(settings: ProofSettings, tasks: list[str], workers: int) -> Iterator[tuple[str, list[Obligation]]]:
     if workers == 1:
         _start(settings)
@@ -256,18 +259,23 @@ def _results(settings: ProofSettings, tasks: list[str], workers: int) -> Iterato
             yield of_future[future], future.result()
 
 
-_at_work: list[tuple[Proof, Search]] = []
-"""The proof that this process works on: Z3's terms cannot be sent from one process to another."""
+_at_work: list[Callable[[str], list[Obligation]]] = []
+"""The proof that this process works on, task by task: Z3's terms cannot be sent from one process to another."""
 
 
 def _start(settings: ProofSettings) -> None:
+    if settings.theorem in BY_STEPS:
+        tasks = BY_STEPS[settings.theorem].tasks
+        _at_work[:] = [lambda task: tasks[task](settings)]
+        return
     proof = proof_of(THEOREMS[settings.theorem], settings)
-    _at_work[:] = [(proof, search_for(proof.obligations))]
+    search = search_for(proof.obligations)
+    _at_work[:] = [lambda task: proof.prove(task, lambda claim: search.find(claim) is not None)]
 
 
 def _work(task: str) -> list[Obligation]:
-    ((proof, search),) = _at_work
-    return proof.prove(task, lambda claim: search.find(claim) is not None)
+    (work,) = _at_work
+    return work(task)
 
 
 _at_work_apart: list[BaseProcess] = []
