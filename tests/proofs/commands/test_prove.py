@@ -21,9 +21,9 @@ from kspec.proofs.induction.invariant import conjunct
 from kspec.proofs.induction.obligations import Obligations
 from kspec.proofs.refutation.bounded import BoundedExecution
 from kspec.proofs.refutation.counterexample import CounterexampleSearch, explored_view, failing
-from kspec.proofs.settings import ProofSettings
+from kspec.proofs.settings import ANY, ProofSettings
 from kspec.proofs.symbolic.logic import all_of, implies
-from kspec.proofs.theorems import EFFORT_OF_RUNS, HOLDING, REFUTABLE, THEOREMS
+from kspec.proofs.theorems import BY_STEPS, EFFORT_OF_RUNS, HOLDING, REFUTABLE, THEOREMS
 from kspec.spec.values import NO_LEADER, Epoch
 from tests.limits.marks import is_night
 from tests.model_check.commands import Command
@@ -158,6 +158,19 @@ def test_what_is_claimed_of_any_epoch_is_not_proved_of_the_actions_epoch_alone()
 def test_kip_320_is_proved_for_three_replicas() -> None:
     outcome = prove(ProofSettings("kip-320", 3), workers=2)
     assert (outcome.status, len(outcome.obligations)) == ("proved", 782)
+
+
+@pytest.mark.slow
+def test_a_theorem_by_steps_is_proved_by_several_processes() -> None:
+    steps: list[tuple[str, int]] = []
+    outcome = prove(
+        ProofSettings("consumer-group", ANY), 2, lambda found, done, tasks: steps.append((found[0].action, done))
+    )
+    tasks = [*BY_STEPS["consumer-group"].tasks]
+    assert outcome.status == "proved"
+    assert list(dict.fromkeys(one.action for one in outcome.obligations)) == tasks, "in the order of the theorem"
+    assert sorted(name for name, _ in steps) == sorted(tasks)
+    assert [done for _, done in steps] == [*range(1, len(tasks) + 1)]
 
 
 @pytest.mark.slow
