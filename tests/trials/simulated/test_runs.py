@@ -156,6 +156,12 @@ def test_three_controllers_keep_all_promises(seed: int) -> None:
     assert run(of_three(seed), 800).broken is None
 
 
+@pytest.mark.parametrize(("controllers", "seed"), [(2, 4), (4, 3), (9, 4)])
+def test_other_numbers_of_controllers_keep_all_promises(controllers: int, seed: int) -> None:
+    """Of two controllers none loses its disk: the other would wait for the first one's vote for ever."""
+    assert run(replace(setup(seed), controllers=controllers), 1_500).broken is None
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", range(1, 301, 50))
 def test_three_controllers_keep_all_promises_in_many_runs(first: int) -> None:

@@ -11,6 +11,7 @@ from kspec.impl.metadata.voters import Endpoint, KnownVoters
 from kspec.impl.wire.values import Message
 from kspec.spec.messages.quorum.voters import VoterSet
 from kspec.spec.quorum.replica import NO_CHANGE, voters_of
+from kspec.spec.quorum.rules.votes import majority_of
 from kspec.spec.values import BrokerId, DirectoryId, Error, ReplicaKey
 from kspec.trials.simulated.clients.client import ClientEndpoint, nothing
 from kspec.trials.simulated.clock import VirtualClock
@@ -82,8 +83,9 @@ class SimulatedVoterOperator:
     # ---- what is done
 
     def may_lose_disk(self) -> bool:
-        """Whether a controller may lose its disk: all vote, and no change is under way."""
-        return self._is_sure and self.is_whole
+        """Whether a controller may lose its disk: all vote, no change is under way, and the others are a majority."""
+        number = len(self._controllers.nodes)
+        return self._is_sure and self.is_whole and number - 1 >= majority_of(number)
 
     def remove(self, node: ControllerNode) -> bool:
         """Ask to remove a voter, if another one is left, and the disks of all voters are there; whether that may be."""
