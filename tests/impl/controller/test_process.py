@@ -18,10 +18,11 @@ from kspec.impl.storage import RealDisk
 from kspec.impl.wire.values import Message
 from kspec.spec.releases.kraft_mutants import CONTROLLER_MUTANTS
 from tests.impl.broker.process import COMMAND
-from tests.impl.controller.process import ControllerProcess, MemberProcess
+from tests.impl.controller.process import NODE, ControllerProcess, MemberProcess
 from tests.impl.controller.requests import METADATA_TOPIC
 from tests.limits.turns import Turns
 from tests.times import at_ms
+from tests.trials.cluster.running import until
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +105,20 @@ def test_settings_that_cannot_be(overrides: Sequence[str], words: str, tmp_path:
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert words in line
+
+
+class ControllerAmongNames(ControllerProcess):
+    """A controller whose peers have names that nobody knows, as before their machines are there."""
+
+    def settings(self) -> list[str]:
+        own = f"{NODE}@127.0.0.1:{self.port}"
+        return [*super().settings(), f"controller.quorum.voters={own},101@nobody.invalid:1,102@no..name:1"]
+
+
+def test_names_of_peers_that_are_not_known_end_nobody(tmp_path: Path) -> None:
+    with ControllerAmongNames(tmp_path / "controller") as controller:
+        until(lambda: controller.text_of_log().count("is not known") >= 2)
+        assert controller.stop() == 0
 
 
 def test_two_do_not_share_a_folder(tmp_path: Path) -> None:
