@@ -135,12 +135,16 @@ def become_follower(server: QuorumServer, state: QuorumReplica[LogT], epoch: Epo
 def become_prospective(server: QuorumServer, state: QuorumReplica[LogT]) -> QuorumStep[LogT]:
     """The replica asks whether it would be elected; epoch, leader and vote stay as they are, on the disk, too.
 
+    The only voter is elected at once, and halts if no epoch is left.
+
     **Kafka:** `QuorumState.transitionToProspective`, `KafkaRaftClient.onBecomeProspective`.
     """
-    own = own_key(server, state)
+    own, tally = own_key(server, state), first_tally(server, state)
+    if is_elected(tally) and state.election.epoch == LAST_EPOCH:
+        return Step(state, (Halt(IllegalState.NO_EPOCH_LEFT),))
     election = state.election._replace(voted=server.protocol.vote_as_prospective(state.election.voted, own))
     asking = in_role(state, VoterRole.PROSPECTIVE, election)
-    asking = asking._replace(tally=first_tally(server, state), reaches_leader=state.reaches_leader)
+    asking = asking._replace(tally=tally, reaches_leader=state.reaches_leader)
     stored = () if election == state.election else (PersistElection(election),)
     return or_forward(server, Step(asking, (*stored, election_timer(server))))
 

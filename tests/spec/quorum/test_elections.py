@@ -333,6 +333,8 @@ def test_nobody_is_elected_after_the_last_epoch() -> None:
     assert reasons(on_timeout(older, started(ONE)._replace(election=last), NOW)) == [IllegalState.NO_EPOCH_LEFT]
     led = restarted(ElectionState(LAST_EPOCH, ONE)).state
     assert reasons(on_timeout(server, led, NOW)) == [IllegalState.NO_EPOCH_LEFT]
+    alone = start(server, EMPTY_LOG, last, directory_of(ONE), fixed_voters(frozenset({key_of(ONE)})))
+    assert (reasons(alone), alone.state.role) == ([IllegalState.NO_EPOCH_LEFT], VoterRole.UNATTACHED)
     before = become_prospective(server, started(ONE)._replace(election=ElectionState(Epoch(LAST_EPOCH - 1)))).state
     stands = handle_vote_response(server, before, Send(TWO, vote(ONE)), response(LAST_EPOCH - 1), NOW)
     assert (stands.state.role, stands.state.election.epoch) == (VoterRole.CANDIDATE, LAST_EPOCH)
