@@ -60,7 +60,7 @@ def read_election(disk: Disk, folder: str) -> ElectionState:
         found: dict[str, Any] = json.loads(read_text(disk, path))
         epoch, leader, voted = _number(found["leaderEpoch"], 0), _number(found["leaderId"]), _number(found["votedId"])
         directory = found.get("votedDirectoryId", NO_DIRECTORY_TEXT)
-        if found["data_version"] not in VERSIONS or UUID_TEXT.fullmatch(directory) is None:
+        if _number(found["data_version"]) not in VERSIONS or UUID_TEXT.fullmatch(directory) is None:
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StorageError(

@@ -308,12 +308,12 @@ def is_true(past: Elections, message: Any, asked: Any = None) -> z3.BoolRef:
     return z3.And(*said)
 
 
-def premise(taken: VoterStep, role: VoterRole | None) -> z3.BoolRef:
+def premise(taken: VoterStep) -> z3.BoolRef:
     """The truth of the message that arrives."""
     told = []
     if taken.request is not None:
         told.append(is_true(BEFORE, taken.request))
-    if taken.question is not None and role is not None:
+    if taken.question is not None:
         question = taken.question.message
         told.append(is_true(BEFORE, taken.answer, (taken.question.to, question)))
     return z3.And(*told)
@@ -357,7 +357,7 @@ def _obligations(label: str, settings: ProofSettings) -> list[Obligation]:
 
     def told() -> Told:
         taken = take(party, role)
-        if_true = premise(taken, role)
+        if_true = premise(taken)
         return {name: z3.Implies(if_true, holds) for name, holds in claims(taken, role).items()}
 
     return obligations_of_step(settings, label, CONJUNCTS, told, known, assumed)

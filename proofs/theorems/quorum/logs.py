@@ -682,9 +682,9 @@ def of_logs(terms: SpokenTerms, role: VoterRole | None) -> tuple[list[z3.BoolRef
     ]
 
 
-def premise(taken: VoterStep, role: VoterRole | None) -> list[z3.BoolRef]:
+def premise(taken: VoterStep) -> list[z3.BoolRef]:
     """The truth of the message that arrives; an expected answer is to a fetch from the end that the log still has."""
-    told = [elections.premise(taken, role)]
+    told = [elections.premise(taken)]
     if taken.request is not None:
         told.append(is_true(BEFORE, taken.request))
     if isinstance(taken.answer, QuorumFetchResponse):
@@ -833,7 +833,7 @@ def _obligations(label: str, settings: ProofSettings) -> list[Obligation]:
 
         party = Party(replace(protocol, majority_offset=offset), any_log, False, SEEN)
         taken = take(party, role)
-        if_true = [*premise(taken, role), *majority.facts] if is_of_logs(taken, role) else []
+        if_true = [*premise(taken), *majority.facts] if is_of_logs(taken, role) else []
         if is_elected(taken):
             leader_before = BEFORE.elections.elected(number(taken.step.state.election.epoch))
             if_true.append(z3.Or(leader_before == NO_LEADER, leader_before == ME))

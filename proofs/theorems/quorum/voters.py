@@ -512,7 +512,7 @@ def known_of(role: VoterRole | None) -> Known:
 
 def _told_of_elections(taken: VoterStep, role: VoterRole | None, counting: CountedMajority) -> Premised:
     told = elections.claims(taken, role, electorates())
-    return {in_elections(name): holds for name, holds in told.items()}, [elections.premise(taken, role)]
+    return {in_elections(name): holds for name, holds in told.items()}, [elections.premise(taken)]
 
 
 def _told_of_logs(taken: VoterStep, role: VoterRole | None, counting: CountedMajority) -> Premised:
@@ -520,7 +520,7 @@ def _told_of_logs(taken: VoterStep, role: VoterRole | None, counting: CountedMaj
     told |= {name: z3.Implies(counting.somebody, told[name]) for name in logs.IF_SOMEBODY_HAS_IT}
     if not logs.is_of_logs(taken, role):
         return told, _is_first(taken)
-    return told, [*logs.premise(taken, role), *counting.facts, *_is_first(taken)]
+    return told, [*logs.premise(taken), *counting.facts, *_is_first(taken)]
 
 
 def _is_first(taken: VoterStep) -> list[z3.BoolRef]:
@@ -555,23 +555,23 @@ def assumed_of_memory(role: VoterRole | None) -> list[z3.BoolRef]:
 def _told_of_memory(taken: VoterStep, role: VoterRole | None, counting: CountedMajority) -> Premised:
     told = claims_of_memory(taken)
     told["KeepsCommitted"] = z3.Implies(counting.somebody, told["KeepsCommitted"])
-    return told, _premises_of_sets(taken, role, counting)
+    return told, _premises_of_sets(taken, counting)
 
 
 def _told_of_sets(taken: VoterStep, role: VoterRole | None, counting: CountedMajority) -> Premised:
     told = claims(taken, counting)
     told |= {name: z3.Implies(counting.somebody, told[name]) for name in ("CountedInMajority", "CountedInNearSet")}
-    return told, _premises_of_sets(taken, role, counting)
+    return told, _premises_of_sets(taken, counting)
 
 
-def _premises_of_sets(taken: VoterStep, role: VoterRole | None, counting: CountedMajority) -> list[z3.BoolRef]:
+def _premises_of_sets(taken: VoterStep, counting: CountedMajority) -> list[z3.BoolRef]:
     """The premises of claims about voter sets: what a message says, what a majority has, and what is written."""
     told = taken.request if taken.answer is None else taken.answer
     writes = SymbolicLog.of(taken.step.state.local.log).end is not END
     if not (isinstance(told, QuorumFetchRequest | QuorumFetchResponse) or writes or commits(taken)):
         return []
     made = [fact for one in counting.made for fact in one.facts()]
-    return [*logs.premise(taken, role), *premise(taken), *counting.facts, *_is_first(taken), *made]
+    return [*logs.premise(taken), *premise(taken), *counting.facts, *_is_first(taken), *made]
 
 
 def parts_of(label: str, role: VoterRole | None) -> list[Part]:

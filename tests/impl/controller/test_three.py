@@ -5,8 +5,10 @@ from random import Random
 
 import pytest
 
+from kspec.impl.controller.quorum.voter_sets import KnownVoterSets
 from kspec.impl.metadata.election_file import QUORUM_STATE, read_election, write_election
 from kspec.impl.metadata.files import FOLDER
+from kspec.impl.metadata.voters import Endpoint
 from kspec.impl.storage import StorageError
 from kspec.impl.wire.values import Message
 from kspec.spec.quorum.replica import ElectionState
@@ -242,6 +244,7 @@ def test_the_stored_election_is_in_kafkas_form() -> None:
         {"votedDirectoryId": 3},
         {"data_version": 2},
         {"data_version": None},
+        {"data_version": True},
     ],
     ids=str,
 )
@@ -254,6 +257,22 @@ def test_a_stored_election_is_damaged_if_one_field_is_none_of_its_kind(wrong: di
     disk.write_file(f"/log/{QUORUM_STATE}", json.dumps(fields | wrong).encode())
     with pytest.raises(StorageError, match="quorum-state is damaged"):
         read_election(disk, "/log")
+
+
+def test_who_refuses_all_is_logged_once_and_tells_no_address(caplog: pytest.LogCaptureFixture) -> None:
+    """A node of another cluster, say."""
+    known, state = KnownVoterSets({}), ThreeControllers().elect().core.voter.state
+    told = {"node_endpoints": [Message(node_id=9, host="h", port=1)]}
+    refusal = Message(error_code=Error.INCONSISTENT_CLUSTER_ID.value, **told)
+    for answer in (refusal, refusal, None):
+        known.hear_from(9, answer)
+    words = ["node 9 refuses what this controller asks: INCONSISTENT_CLUSTER_ID"]
+    assert [one.getMessage() for one in caplog.records if "refuses" in one.getMessage()] == words
+    assert known.place_of(state, 9) is None
+    known.hear_from(9, Message(error_code=0, **told))
+    assert known.place_of(state, 9) == Endpoint("", "h", 1)
+    known.hear_from(9, refusal)
+    assert [one.getMessage() for one in caplog.records if "refuses" in one.getMessage()] == words * 2
 
 
 # ---- whatever happens
